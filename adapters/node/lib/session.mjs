@@ -1,0 +1,199 @@
+// One conversation: requests in, answers out. Knows no stream and no process exit.
+
+import { isAbsolute } from "node:path";
+import { inspect } from "node:util";
+import { AnswerFault, CODE, Refused, RequestError } from "./errors.mjs";
+import { encode, wellFormed } from "./json.mjs";
+import { pick, STORE_METHODS, TOMBSTONE_TAKES } from "./store-methods.mjs";
+import { isDeclared, isObject } from "./subject.mjs";
+
+const PROTOCOL = "1";
+const KIT = "1.0";
+const ERROR_MESSAGE_CHARS_MAX = 4000;
+
+/** Where the store's own exception is its answer: the bench asks what a reader gets to see. */
+const THROWING_ANSWERS = new Set(["face/read", "face/reopen", "face/seed"]);
+
+export class Session {
+  #subject;
+  #open = new Map(); // store id -> the author's store
+  #opened = 0;
+
+  constructor(subject) {
+    this.#subject = subject;
+  }
+
+  /** Answers one request `{ id, method, params? }` with the text of one line. Never throws. */
+  async answer({ id, method, params = {} }) {
+    try {
+      if (!isObject(params)) throw new RequestError(CODE.badParams, "params must be an object");
+      const result = await this.#call(method, params);
+      return encode({ jsonrpc: "2.0", id, result });
+    } catch (error) {
+      return errorLine(id, errorOf(method, error));
+    }
+  }
+
+  /** Closes whatever is still open; a store that cannot close is only logged. */
+  async closeAll() {
+    for (const id of [...this.#open.keys()]) {
+      await this.#close(id).catch((error) => console.error(error));
+    }
+  }
+
+  async #call(method, params) {
+    switch (method) {
+      case "initialize": return this.#introduce();
+      case "store/open": return this.#openStore(await this.#hook("open")(), method);
+      case "store/attach": return this.#openStore(await this.#hook("attach")(locationIn(params)), method);
+      case "store/close": return this.#close(this.#idIn(params));
+      case "store/destroy": await this.#hook("destroy")(locationIn(params)); return {};
+      case "recipient/tombstone": return this.#tombstone(params);
+      case "shutdown": await this.closeAll(); return {};
+      default: return STORE_METHODS.has(method)
+        ? this.#callStore(method, params)
+        : this.#callRegistered(method, params);
+    }
+  }
+
+  #introduce() {
+    const { name, version, language = "javascript", homepage, capabilities, faces, limits, server } = this.#subject;
+    const subject = { name, version, language, homepage };
+    return { protocol: PROTOCOL, kit: KIT, subject, pid: process.pid, capabilities, faces, limits, server };
+  }
+
+  #openStore(answer, method) {
+    const hook = method.split("/")[1];
+    if (!isObject(answer) || !isObject(answer.store)) {
+      throw new AnswerFault(`${hook} must answer { store }, an object with the store's methods`);
+    }
+    const { store, location, root } = answer;
+    if (root !== undefined && !(typeof root === "string" && isAbsolute(root))) {
+      throw new AnswerFault(`${hook} answered a root that is not an absolute path: ${inspect(root)}`);
+    }
+    this.#opened += 1;
+    const id = `store-${this.#opened}`;
+    this.#open.set(id, store);
+    return method === "store/open" ? { store: id, location, root } : { store: id };
+  }
+
+  async #close(id) {
+    const store = this.#open.get(id);
+    if (store === undefined) {
+      if (this.#wasOpened(id)) return {};
+      throw new Refused("closed", `no store was ever opened as ${id}`);
+    }
+    // From here on the id is dead, also where close itself fails.
+    this.#open.delete(id);
+    await store.close?.();
+    return {};
+  }
+
+  async #tombstone(params) {
+    if (!this.#subject.capabilities.tombstone) throw notServed("recipient/tombstone", "tombstone is not declared");
+    const tombstone = this.#hook("tombstone");
+    const args = pickOrRefuse(params, TOMBSTONE_TAKES);
+    await tombstone(this.#storeIn(params), args);
+    return {};
+  }
+
+  async #callStore(method, params) {
+    const { op, needs, takes, answer } = STORE_METHODS.get(method);
+    const { capabilities } = this.#subject;
+    if (!capabilities.mailbox && !capabilities.queue) throw notServed(method, "neither mailbox nor queue is declared");
+    if (needs && !capabilities[needs]) throw notServed(method, `${needs} is not declared`);
+    const args = pickOrRefuse(params, takes);
+    const store = this.#storeIn(params);
+    if (typeof store[op] !== "function") throw notServed(method, `the store has no method ${op}`);
+    return answer(await store[op](args));
+  }
+
+  async #callRegistered(method, params) {
+    const methods = this.#subject.methods ?? {};
+    if (!Object.hasOwn(methods, method)) throw notServed(method, "no such method is registered");
+    if (!isDeclared(this.#subject, method)) throw notServed(method, "its capability is not declared");
+    const store = Object.hasOwn(params, "store") ? this.#storeIn(params) : undefined;
+    const answer = await methods[method](params, { store });
+    return method === "face/read" ? readAnswer(answer) : registeredAnswer(method, answer);
+  }
+
+  #hook(name) {
+    const { [name]: hook } = this.#subject;
+    if (hook === undefined) throw notServed(name, `the subject has no method ${name}`);
+    return hook.bind(this.#subject);
+  }
+
+  #idIn(params) {
+    if (typeof params.store !== "string") throw new RequestError(CODE.badParams, "store must be a string");
+    return params.store;
+  }
+
+  #storeIn(params) {
+    const id = this.#idIn(params);
+    const store = this.#open.get(id);
+    if (store === undefined) {
+      throw new Refused("closed", `${id} ${this.#wasOpened(id) ? "is closed" : "was never opened"}`);
+    }
+    return store;
+  }
+
+  #wasOpened(id) {
+    const number = /^store-([1-9]\d*)$/.exec(id)?.[1];
+    return number !== undefined && Number(number) <= this.#opened;
+  }
+}
+
+/** An error answer for a line that carried no usable request. */
+export function errorLine(id, { code, message, data }) {
+  const text = wellFormed(message.slice(0, ERROR_MESSAGE_CHARS_MAX));
+  return JSON.stringify({ jsonrpc: "2.0", id, error: { code, message: text, data } });
+}
+
+function errorOf(method, error) {
+  if (error instanceof RequestError) return { code: error.code, message: error.message };
+  if (error instanceof Refused) return refusal(error);
+  const message = error instanceof Error ? `${error.name}: ${error.message}` : `thrown: ${inspect(error)}`;
+  console.error(`storeproof: ${method} failed:`, error);
+  if (!THROWING_ANSWERS.has(method)) return { code: CODE.fault, message };
+  // Here any other error code counts as the store's answer. An answer that cannot be written is
+  // not one, so it takes the code that the protocol keeps out of that rule.
+  if (error instanceof AnswerFault) return { code: CODE.notReadable, message };
+  return { code: CODE.refused, message, data: { reason: "threw" } };
+}
+
+function refusal({ reason, message, data }) {
+  try {
+    return { code: CODE.refused, message, data: JSON.parse(encode({ ...data, reason })) };
+  } catch (error) {
+    return { code: CODE.fault, message: `the refusal's own data: ${error.message}` };
+  }
+}
+
+function readAnswer(answer) {
+  if (!isObject(answer) || !("answer" in answer)) {
+    throw new AnswerFault("face/read must answer { answer, disclosures? }");
+  }
+  // A JavaScript reader says "nothing there" with undefined; on the wire that word is null.
+  return { answer: answer.answer ?? null, disclosures: answer.disclosures };
+}
+
+function registeredAnswer(method, answer) {
+  if (answer === undefined) return {};
+  if (!isObject(answer)) throw new AnswerFault(`${method} must answer an object; it answered ${inspect(answer)}`);
+  return answer;
+}
+
+function locationIn(params) {
+  if (!Object.hasOwn(params, "location")) throw new RequestError(CODE.badParams, "location is missing");
+  return params.location;
+}
+
+function pickOrRefuse(params, takes) {
+  const { picked, wrong } = pick(params, takes);
+  if (wrong) throw new RequestError(CODE.badParams, wrong);
+  return picked;
+}
+
+function notServed(method, why) {
+  return new RequestError(CODE.notServed, `${method} is not served: ${why}`);
+}

@@ -1,0 +1,225 @@
+//! What whoever runs a clause must lend it: a subject to call, a clock, and places to watch.
+
+use crate::call::{Answer, Fault};
+use crate::json::Json;
+use serde::{Deserialize, Serialize};
+
+/// Everything a clause may use. One backend serves one case at a time.
+pub trait Backend {
+    /// What the subject declared of itself.
+    fn manifest(&self) -> &Manifest;
+
+    /// One call to the subject; a fault where it gave no answer to judge.
+    fn call(&mut self, method: &'static str, params: &Json) -> Answer;
+
+    /// The wall clock in epoch milliseconds; it never goes back within a run.
+    fn now_ms(&mut self) -> u64;
+
+    /// Waits until [`Backend::now_ms`] is at least `until_ms`.
+    ///
+    /// # Errors
+    /// A fault where the run was interrupted or the case has no time left.
+    fn wait_until(&mut self, until_ms: u64) -> Result<(), Fault>;
+
+    /// Lays snares: names that a careless store would turn into paths outside its own storage. `root`
+    /// is the folder that the subject says holds all its bytes.
+    ///
+    /// # Errors
+    /// A fault where the snares could not be laid.
+    fn lay_snares(&mut self, root: Option<&str>) -> Result<Vec<String>, Fault>;
+
+    /// What has appeared or changed at the places that the snares point at, one sentence each.
+    ///
+    /// # Errors
+    /// A fault where the places could not be read.
+    fn sprung_snares(&mut self) -> Result<Vec<String>, Fault>;
+}
+
+/// The result of `initialize`: who the subject is and what it declares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// Protocol version, `MAJOR` or `MAJOR.MINOR`.
+    pub protocol: String,
+    /// Kit version, `MAJOR.MINOR`.
+    pub kit: String,
+    /// Who the subject is.
+    pub subject: Identity,
+    /// The subject's process id.
+    #[serde(default)]
+    pub pid: Option<u64>,
+    /// What it declares; an absent capability is not declared.
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    /// Read faces, for the read-back suites.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faces: Vec<Json>,
+    /// Declared limits.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How to restart the server behind the subject, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Json>,
+}
+
+/// Who a subject is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Implementation language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// Where to read about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub homepage: Option<String>,
+}
+
+/// What a subject declares. Absent means false; unknown members are ignored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Capabilities {
+    /// It is a mailbox store (one lease fences a whole box).
+    #[serde(skip_serializing_if = "is_false")]
+    pub mailbox: bool,
+    /// It is a work queue (one lease a message): `true` or an object of differences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Json>,
+    /// What was receipted survives close, reopen and kill.
+    #[serde(skip_serializing_if = "is_false")]
+    pub durable: bool,
+    /// It keeps scopes apart.
+    #[serde(skip_serializing_if = "is_false")]
+    pub tenancy: bool,
+    /// Several processes may share one storage.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cross_process_safe: bool,
+    /// It sees recipients that are being deleted.
+    #[serde(skip_serializing_if = "is_false")]
+    pub tombstone: bool,
+    /// It serves `mailbox/peek`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub peek: bool,
+    /// It serves `mailbox/release`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub release: bool,
+    /// It serves `mailbox/renew`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub renew: bool,
+    /// It takes several calls at once and may answer out of order.
+    #[serde(skip_serializing_if = "is_false")]
+    pub concurrent: bool,
+    /// Which clock judges leases; absent means the wall clock.
+    pub clock: Clock,
+    /// Memory methods: `true`, or the list of those served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Json>,
+    /// Bundle methods: `true`, or the list of those served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<Json>,
+    /// Site-rule methods: `true`, or the list of those served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site_rules: Option<Json>,
+}
+
+impl Capabilities {
+    /// Whether the subject declares to be a work queue.
+    #[must_use]
+    pub fn is_queue(&self) -> bool {
+        matches!(&self.queue, Some(value) if *value != Json::Bool(false) && !value.is_null())
+    }
+
+    /// Whether `capability` is declared.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::Mailbox => self.mailbox,
+            Capability::Durable => self.durable,
+            Capability::Tenancy => self.tenancy,
+            Capability::CrossProcessSafe => self.cross_process_safe,
+            Capability::Tombstone => self.tombstone,
+            Capability::Peek => self.peek,
+            Capability::Release => self.release,
+            Capability::Renew => self.renew,
+        }
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if hands a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Which clock judges a lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// The `now` that the caller hands in.
+    Caller,
+    /// The subject's own clock; the bench has to wait.
+    #[default]
+    Wall,
+}
+
+/// A capability that a suite or a clause can need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// See [`Capabilities::mailbox`].
+    Mailbox,
+    /// See [`Capabilities::durable`].
+    Durable,
+    /// See [`Capabilities::tenancy`].
+    Tenancy,
+    /// See [`Capabilities::cross_process_safe`].
+    CrossProcessSafe,
+    /// See [`Capabilities::tombstone`].
+    Tombstone,
+    /// See [`Capabilities::peek`].
+    Peek,
+    /// See [`Capabilities::release`].
+    Release,
+    /// See [`Capabilities::renew`].
+    Renew,
+}
+
+impl Capability {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Mailbox => "mailbox",
+            Self::Durable => "durable",
+            Self::Tenancy => "tenancy",
+            Self::CrossProcessSafe => "crossProcessSafe",
+            Self::Tombstone => "tombstone",
+            Self::Peek => "peek",
+            Self::Release => "release",
+            Self::Renew => "renew",
+        }
+    }
+}
+
+/// Limits that a subject declares.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Limits {
+    /// Longest name it keeps, in bytes of UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_name_bytes: Option<u64>,
+    /// Largest body it keeps, in bytes of JSON text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_body_bytes: Option<u64>,
+    /// How coarse its lease clock is, in milliseconds; absent means 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_granularity_ms: Option<u64>,
+}

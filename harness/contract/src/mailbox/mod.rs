@@ -1,0 +1,11 @@
+//! The mailbox family: one ordered box per recipient, one lease per box.
+
+pub mod core;
+pub mod model;
+pub mod moves;
+pub mod mutant;
+pub mod ownership;
+pub mod store;
+pub mod tenancy;
+pub mod tombstone;
+pub mod wire;

@@ -1,0 +1,264 @@
+//! Wrong stores, written as what they change: every method of [`Altered`] is the model's own until a
+//! mutant says otherwise.
+
+use super::model::{Model, State};
+use super::store::{
+    Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq, Tombstones,
+};
+use crate::backend::{Capabilities, Clock, Identity, Limits, Manifest};
+use crate::json::Json;
+use crate::sim::Clockwork;
+use crate::subject::{Opened, Reply, Store, StoreError, Subject};
+use crate::{KIT, PROTOCOL};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A store that differs from the model in what it overrides.
+#[expect(
+    missing_docs,
+    reason = "the methods are those of `MailboxStore`, `Tombstones` and `Store`"
+)]
+pub trait Altered: Send + Sized + 'static {
+    /// The mutant over one model handle.
+    fn over(model: Model) -> Self;
+    /// The model it wraps.
+    fn model(&mut self) -> &mut Model;
+
+    fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+        self.model().append(to, body, now)
+    }
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        self.model().claim(from, ask, now)
+    }
+    fn ack(
+        &mut self,
+        of: &Address,
+        owner: &str,
+        lease: &LeaseId,
+        up_to: Seq,
+        now: Millis,
+    ) -> Reply<u64> {
+        self.model().ack(of, owner, lease, up_to, now)
+    }
+    fn release(&mut self, of: &Address, owner: &str, lease: &LeaseId, now: Millis) -> Reply<()> {
+        self.model().release(of, owner, lease, now)
+    }
+    fn renew(
+        &mut self,
+        of: &Address,
+        owner: &str,
+        lease: &LeaseId,
+        ttl_ms: i64,
+        now: Millis,
+    ) -> Reply<()> {
+        self.model().renew(of, owner, lease, ttl_ms, now)
+    }
+    fn peek(&mut self, of: &Address, now: Millis) -> Reply<Vec<Message>> {
+        self.model().peek(of, now)
+    }
+    fn reap(&mut self, now: Millis) -> Reply<()> {
+        self.model().reap(now)
+    }
+    fn drop_box(&mut self, of: &Address, now: Millis) -> Reply<u64> {
+        self.model().drop_box(of, now)
+    }
+    fn tombstone(&mut self, of: &Address, now: Millis) -> Reply<()> {
+        self.model().tombstone(of, now)
+    }
+    fn close(&mut self) -> Reply<()> {
+        self.model().close();
+        Ok(())
+    }
+    /// What happens to the storage when a handle is attached to it.
+    fn reopened(state: &mut State) {
+        let _ = state;
+    }
+    /// Names by which appends left the store's root.
+    fn escaped(state: &State) -> Vec<String> {
+        let _ = state;
+        Vec::new()
+    }
+}
+
+/// The model itself: a mutant that changes nothing.
+pub struct Unaltered(Model);
+
+impl Altered for Unaltered {
+    fn over(model: Model) -> Self {
+        Self(model)
+    }
+    fn model(&mut self) -> &mut Model {
+        &mut self.0
+    }
+}
+
+/// Defines a mutant that is nothing but a model handle with some methods overridden.
+macro_rules! altered {
+    ($name:ident { $($body:tt)* }) => {
+        struct $name($crate::mailbox::model::Model);
+
+        impl $crate::mailbox::mutant::Altered for $name {
+            fn over(model: $crate::mailbox::model::Model) -> Self {
+                Self(model)
+            }
+            fn model(&mut self) -> &mut $crate::mailbox::model::Model {
+                &mut self.0
+            }
+            $($body)*
+        }
+    };
+}
+pub(crate) use altered;
+
+/// A subject of mutants of one kind.
+#[must_use]
+pub fn subject<A: Altered>(clock: Clockwork) -> Box<dyn Subject> {
+    Box::new(Kind::<A> { clock, storages: BTreeMap::new(), opened: 0, kind: PhantomData })
+}
+
+/// The model as a subject.
+#[must_use]
+pub fn model(clock: Clockwork) -> Box<dyn Subject> {
+    subject::<Unaltered>(clock)
+}
+
+struct Kind<A> {
+    clock: Clockwork,
+    storages: BTreeMap<String, Arc<Mutex<State>>>,
+    opened: u64,
+    kind: PhantomData<fn() -> A>,
+}
+
+impl<A: Altered> Kind<A> {
+    fn handle(&self, storage: &Arc<Mutex<State>>) -> Box<dyn Store> {
+        Box::new(Handle(A::over(Model::new(Arc::clone(storage), self.clock.clone()))))
+    }
+}
+
+impl<A: Altered> Subject for Kind<A> {
+    fn manifest(&self) -> Manifest {
+        let clock = match self.clock {
+            Clockwork::Caller => Clock::Caller,
+            Clockwork::Wall(_) => Clock::Wall,
+        };
+        Manifest {
+            protocol: PROTOCOL.to_owned(),
+            kit: KIT.to_owned(),
+            subject: Identity {
+                name: "model".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                language: Some("rust".to_owned()),
+                homepage: None,
+            },
+            pid: None,
+            capabilities: Capabilities {
+                mailbox: true,
+                durable: true,
+                tenancy: true,
+                tombstone: true,
+                peek: true,
+                release: true,
+                renew: true,
+                clock,
+                ..Capabilities::default()
+            },
+            faces: Vec::new(),
+            limits: Limits::default(),
+            server: None,
+        }
+    }
+
+    fn open(&mut self) -> Reply<Opened> {
+        self.opened += 1;
+        let location = format!("storage-{}", self.opened);
+        let storage = Arc::default();
+        let store = self.handle(&storage);
+        self.storages.insert(location.clone(), storage);
+        Ok(Opened { store, location: Some(Json::String(location)), root: None })
+    }
+
+    fn attach(&mut self, location: &Json) -> Reply<Box<dyn Store>> {
+        let storage = location
+            .as_str()
+            .and_then(|location| self.storages.get(location))
+            .ok_or_else(|| StoreError::Broken(format!("no storage {location}")))?;
+        A::reopened(&mut storage.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(self.handle(storage))
+    }
+
+    fn destroy(&mut self, location: &Json) -> Reply<()> {
+        if let Some(location) = location.as_str() {
+            self.storages.remove(location);
+        }
+        Ok(())
+    }
+
+    fn escaped(&self) -> Vec<String> {
+        self.storages
+            .values()
+            .flat_map(|storage| A::escaped(&storage.lock().unwrap_or_else(PoisonError::into_inner)))
+            .collect()
+    }
+}
+
+struct Handle<A>(A);
+
+impl<A: Altered> Store for Handle<A> {
+    fn mailbox(&mut self) -> Option<&mut dyn MailboxStore> {
+        Some(self)
+    }
+    fn tombstones(&mut self) -> Option<&mut dyn Tombstones> {
+        Some(self)
+    }
+    fn close(&mut self) -> Reply<()> {
+        self.0.close()
+    }
+}
+
+impl<A: Altered> MailboxStore for Handle<A> {
+    fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+        self.0.append(to, body, now)
+    }
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        self.0.claim(from, ask, now)
+    }
+    fn ack(
+        &mut self,
+        of: &Address,
+        owner: &str,
+        lease: &LeaseId,
+        up_to: Seq,
+        now: Millis,
+    ) -> Reply<u64> {
+        self.0.ack(of, owner, lease, up_to, now)
+    }
+    fn release(&mut self, of: &Address, owner: &str, lease: &LeaseId, now: Millis) -> Reply<()> {
+        self.0.release(of, owner, lease, now)
+    }
+    fn renew(
+        &mut self,
+        of: &Address,
+        owner: &str,
+        lease: &LeaseId,
+        ttl_ms: i64,
+        now: Millis,
+    ) -> Reply<()> {
+        self.0.renew(of, owner, lease, ttl_ms, now)
+    }
+    fn peek(&mut self, of: &Address, now: Millis) -> Reply<Vec<Message>> {
+        self.0.peek(of, now)
+    }
+    fn reap(&mut self, now: Millis) -> Reply<()> {
+        self.0.reap(now)
+    }
+    fn drop_box(&mut self, of: &Address, now: Millis) -> Reply<u64> {
+        self.0.drop_box(of, now)
+    }
+}
+
+impl<A: Altered> Tombstones for Handle<A> {
+    fn tombstone(&mut self, of: &Address, now: Millis) -> Reply<()> {
+        self.0.tombstone(of, now)
+    }
+}

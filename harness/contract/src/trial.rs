@@ -1,0 +1,432 @@
+//! One trial of one clause: the calls, the clock, the transcript, and how a trial ends.
+
+use crate::backend::{Backend, Capabilities, Clock, Limits};
+use crate::call::{
+    Answer, Fault, FaultKind, INVALID_PARAMS, METHOD_MISSING, REFUSED, Refusal, RpcError,
+};
+use crate::clause::Clause;
+use crate::json::Json;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// How often a clause whose timing could not be decided is tried before it becomes an `error`.
+pub const TRIES_MAX: u32 = 3;
+/// Where the caller's clock starts in every case (epoch milliseconds); any fixed moment will do.
+const CALLER_START_MS: u64 = 1_800_000_000_000;
+/// The most calls one trial may make; beyond it the subject is leading the clause on for ever.
+const CALLS_PER_TRIAL_MAX: usize = 20_000;
+
+/// What a clause says of the subject: `Ok` means that it held.
+pub type Verdict = Result<(), Stop>;
+
+/// Why a trial ended before its clause could say that it held.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stop {
+    /// The subject broke the clause.
+    Broken {
+        /// What the contract promises at this point.
+        promised: String,
+        /// What the subject did.
+        seen: String,
+    },
+    /// Nothing could be judged.
+    Fault(Fault),
+    /// An answer came too early or too late to prove anything about time; try again.
+    Undecided(String),
+}
+
+/// Ends a trial as a violation: what was promised, and what was seen.
+pub fn broken<T>(promised: impl Into<String>, seen: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Broken { promised: promised.into(), seen: seen.into() })
+}
+
+/// One call of the transcript.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Wire method, or `bench/...` for what the bench itself did.
+    pub call: &'static str,
+    /// The params as sent.
+    pub params: Json,
+    /// What came back.
+    pub answer: Answer,
+}
+
+/// How a case came out, with everything a report needs.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// `Ok` where the clause held.
+    pub verdict: Verdict,
+    /// The calls of the last trial.
+    pub steps: Vec<Step>,
+    /// What a person should look at though it decides nothing.
+    pub advisories: Vec<String>,
+}
+
+/// The answer of an operation that may be refused.
+pub type Answered<T> = Result<T, Refusal>;
+
+/// When a call was sent and answered, in epoch milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Not later than the subject received it.
+    pub sent_ms: u64,
+    /// Not earlier than the subject answered it.
+    pub answered_ms: u64,
+}
+
+/// A storage that this trial opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoreRef {
+    /// The id for further calls.
+    pub id: String,
+    /// How to attach again; none where the subject gave none.
+    pub location: Option<Json>,
+    /// The folder that holds all its bytes, where the subject said so.
+    pub root: Option<String>,
+}
+
+/// One trial of one clause.
+pub struct Trial<'b> {
+    backend: &'b mut dyn Backend,
+    caps: Capabilities,
+    limits: Limits,
+    attempt: u32,
+    caller_now_ms: u64,
+    last: Moment,
+    steps: Vec<Step>,
+    advisories: Vec<String>,
+    open: Vec<String>,
+    locations: Vec<Json>,
+    rng: fastrand::Rng,
+}
+
+/// Judges one clause: up to [`TRIES_MAX`] trials, each on a fresh storage. `seed` decides everything
+/// that is random in it.
+pub fn judge(clause: &Clause, backend: &mut dyn Backend, seed: u64) -> Judgement {
+    let mut attempt = 1;
+    loop {
+        let mut trial = Trial::new(backend, seed, attempt);
+        let verdict = (clause.check)(&mut trial);
+        trial.clean_up();
+        let Trial { steps, advisories, .. } = trial;
+        match verdict {
+            Err(Stop::Undecided(why)) if attempt == TRIES_MAX => {
+                let message =
+                    format!("{why}; the same in {TRIES_MAX} tries, so nothing was decided");
+                let verdict = Err(Stop::Fault(Fault::new(FaultKind::Undecided, message)));
+                return Judgement { verdict, steps, advisories };
+            }
+            Err(Stop::Undecided(_)) => attempt += 1,
+            Ok(()) | Err(Stop::Broken { .. } | Stop::Fault(_)) => {
+                return Judgement { verdict, steps, advisories };
+            }
+        }
+    }
+}
+
+impl<'b> Trial<'b> {
+    fn new(backend: &'b mut dyn Backend, seed: u64, attempt: u32) -> Self {
+        let manifest = backend.manifest();
+        let (caps, limits) = (manifest.capabilities.clone(), manifest.limits.clone());
+        Self {
+            backend,
+            caps,
+            limits,
+            attempt,
+            caller_now_ms: CALLER_START_MS,
+            last: Moment { sent_ms: CALLER_START_MS, answered_ms: CALLER_START_MS },
+            steps: Vec::new(),
+            advisories: Vec::new(),
+            open: Vec::new(),
+            locations: Vec::new(),
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// What the subject declared.
+    #[must_use]
+    pub fn caps(&self) -> &Capabilities {
+        &self.caps
+    }
+
+    /// Seeded random numbers.
+    pub fn rng(&mut self) -> &mut fastrand::Rng {
+        &mut self.rng
+    }
+
+    /// Notes something for a person that decides nothing; said once.
+    pub fn advise(&mut self, advisory: impl Into<String>) {
+        let advisory = advisory.into();
+        if !self.advisories.contains(&advisory) {
+            self.advisories.push(advisory);
+        }
+    }
+
+    /// How coarse the subject's lease clock is, in milliseconds; at least 1.
+    #[must_use]
+    pub fn granularity_ms(&self) -> u64 {
+        self.limits.lease_granularity_ms.unwrap_or(1).max(1)
+    }
+
+    /// Which trial of the clause this is, from 1; later ones use longer leases.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether leases are judged by the `now` that calls carry.
+    #[must_use]
+    pub fn is_caller_clock(&self) -> bool {
+        self.caps.clock == Clock::Caller
+    }
+
+    /// When the last call was sent and answered.
+    #[must_use]
+    pub fn last(&self) -> Moment {
+        self.last
+    }
+
+    /// The `now` for the next call.
+    pub fn now_ms(&mut self) -> u64 {
+        if self.is_caller_clock() { self.caller_now_ms } else { self.backend.now_ms() }
+    }
+
+    /// Lets time pass until `until_ms`: at once on the caller's clock, by waiting on the wall's.
+    ///
+    /// # Errors
+    /// A fault where the wait was cut short.
+    pub fn wait_until(&mut self, until_ms: u64) -> Verdict {
+        if self.is_caller_clock() {
+            self.caller_now_ms = self.caller_now_ms.max(until_ms);
+            return Ok(());
+        }
+        self.backend.wait_until(until_ms).map_err(Stop::Fault)
+    }
+
+    /// Lets `ms` milliseconds pass.
+    ///
+    /// # Errors
+    /// A fault where the wait was cut short.
+    pub fn wait(&mut self, ms: u64) -> Verdict {
+        let until = self.now_ms() + ms;
+        self.wait_until(until)
+    }
+
+    /// Names that a careless store would turn into paths outside `store`'s root.
+    ///
+    /// # Errors
+    /// A fault of the bench.
+    pub fn lay_snares(&mut self, store: &StoreRef) -> Result<Vec<String>, Stop> {
+        self.backend.lay_snares(store.root.as_deref()).map_err(Stop::Fault)
+    }
+
+    /// What appeared or changed where the snares point; it goes into the transcript too.
+    ///
+    /// # Errors
+    /// A fault of the bench.
+    pub fn sprung_snares(&mut self) -> Result<Vec<String>, Stop> {
+        let sprung = self.backend.sprung_snares().map_err(Stop::Fault)?;
+        self.steps.push(Step {
+            call: "bench/look-outside",
+            params: json!({}),
+            answer: Answer::Result(json!(sprung)),
+        });
+        Ok(sprung)
+    }
+
+    /// One call; every answer, faults included, goes into the transcript.
+    ///
+    /// # Errors
+    /// A fault, where the subject gave no answer.
+    pub fn call(
+        &mut self,
+        method: &'static str,
+        params: Json,
+    ) -> Result<Result<Json, RpcError>, Stop> {
+        if self.steps.len() >= CALLS_PER_TRIAL_MAX {
+            let message = format!("the clause made {CALLS_PER_TRIAL_MAX} calls and saw no end");
+            return Err(Stop::Fault(Fault::new(FaultKind::Limit, message)));
+        }
+        let sent_ms = self.now_ms();
+        let answer = self.backend.call(method, &params);
+        self.last = Moment { sent_ms, answered_ms: self.now_ms() };
+        self.steps.push(Step { call: method, params, answer: answer.clone() });
+        match answer {
+            Answer::Result(result) => Ok(Ok(result)),
+            Answer::Error(error) => Ok(Err(error)),
+            Answer::Fault(fault) => Err(Stop::Fault(fault)),
+        }
+    }
+
+    /// One call whose result has the form `T`, or which is refused.
+    ///
+    /// `bad_argument` says that the clause itself sent an argument that the contract lets a store
+    /// refuse; only then does -32602 count as a refusal.
+    ///
+    /// # Errors
+    /// A violation where the method is missing, a fault for everything that is no answer.
+    pub fn ask<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: Json,
+        bad_argument: bool,
+    ) -> Result<Answered<T>, Stop> {
+        match self.call(method, params)? {
+            Ok(result) => match T::deserialize(&result) {
+                Ok(value) => Ok(Ok(value)),
+                Err(error) => {
+                    let seen = crate::json::excerpt(&result);
+                    let message = format!("{method} answered {seen}: {error}");
+                    Err(Stop::Fault(Fault::new(FaultKind::BadForm, message)))
+                }
+            },
+            Err(error) => self.refusal(method, error, bad_argument).map(Err),
+        }
+    }
+
+    /// One call that the contract gives the store no reason to refuse.
+    ///
+    /// # Errors
+    /// A violation where it is refused all the same; otherwise as [`Trial::ask`].
+    pub fn must<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: Json,
+        promised: &str,
+    ) -> Result<T, Stop> {
+        match self.ask(method, params, false)? {
+            Ok(value) => Ok(value),
+            Err(refusal) => broken(promised, format!("{method} was {refusal}")),
+        }
+    }
+
+    fn refusal(
+        &mut self,
+        method: &str,
+        error: RpcError,
+        bad_argument: bool,
+    ) -> Result<Refusal, Stop> {
+        match error.code {
+            REFUSED => {
+                let reason = error.reason().to_owned();
+                if reason.is_empty() {
+                    self.advise(format!("{method} was refused without data.reason"));
+                }
+                Ok(Refusal { reason, message: error.message })
+            }
+            INVALID_PARAMS if bad_argument => {
+                self.advise(format!(
+                    "{method} refused a bad argument with -32602, not with a reason code"
+                ));
+                Ok(Refusal { reason: String::new(), message: error.message })
+            }
+            METHOD_MISSING => broken(
+                format!("a subject has every method of what it declares, {method} among them"),
+                format!(
+                    "{method} answered -32601 (no such method): {}",
+                    crate::json::cut(&error.message)
+                ),
+            ),
+            code => {
+                let said = crate::json::cut(&error.message);
+                let message =
+                    format!("{method} answered error {code}, which is no refusal: {said}");
+                Err(Stop::Fault(Fault::new(FaultKind::Errored, message)))
+            }
+        }
+    }
+
+    /// Opens a fresh, empty storage.
+    ///
+    /// # Errors
+    /// A violation where it is refused, a fault otherwise.
+    pub fn open(&mut self) -> Result<StoreRef, Stop> {
+        #[derive(serde::Deserialize)]
+        struct Opened {
+            store: String,
+            location: Option<Json>,
+            root: Option<String>,
+        }
+        let promised = "store/open gives a fresh, empty store";
+        let Opened { store, location, root } = self.must("store/open", json!({}), promised)?;
+        self.open.push(store.clone());
+        if let Some(location) = &location
+            && !self.locations.contains(location)
+        {
+            self.locations.push(location.clone());
+        }
+        Ok(StoreRef { id: store, location, root })
+    }
+
+    /// Closes a store.
+    ///
+    /// # Errors
+    /// A violation where it is refused, a fault otherwise.
+    pub fn close(&mut self, store: &StoreRef) -> Verdict {
+        let promised = "store/close is accepted, once or again";
+        let _: Json = self.must("store/close", json!({ "store": store.id }), promised)?;
+        self.open.retain(|id| *id != store.id);
+        Ok(())
+    }
+
+    /// Closes a store and attaches to the same storage again.
+    ///
+    /// # Errors
+    /// A violation where the subject gave no location or refuses, a fault otherwise.
+    pub fn reopen(&mut self, store: &StoreRef) -> Result<StoreRef, Stop> {
+        let Some(location) = store.location.clone() else {
+            return broken(
+                "a subject that declares durable gives every store a location to attach to",
+                "store/open answered without a location",
+            );
+        };
+        self.close(store)?;
+        self.attach(location, store.root.clone())
+    }
+
+    fn attach(&mut self, location: Json, root: Option<String>) -> Result<StoreRef, Stop> {
+        #[derive(serde::Deserialize)]
+        struct Attached {
+            store: String,
+        }
+        let promised = "store/attach opens the same storage again";
+        let params = json!({ "location": location });
+        let Attached { store } = self.must("store/attach", params, promised)?;
+        self.open.push(store.clone());
+        Ok(StoreRef { id: store, location: Some(location), root })
+    }
+
+    /// Closes and, where it can be, removes everything this trial opened. The verdict stands by then;
+    /// what goes wrong here is only noted.
+    fn clean_up(&mut self) {
+        let gone = |answer: &Answer| matches!(answer, Answer::Fault(_));
+        if self.steps.last().is_some_and(|step| gone(&step.answer)) {
+            return;
+        }
+        for store in std::mem::take(&mut self.open) {
+            let answer = self.backend.call("store/close", &json!({ "store": store }));
+            if !matches!(answer, Answer::Result(_)) {
+                self.advise(format!("store/close at the end of the case: {}", answer.shown()));
+            }
+            if gone(&answer) {
+                return;
+            }
+        }
+        for location in std::mem::take(&mut self.locations) {
+            let answer = self.backend.call("store/destroy", &json!({ "location": location }));
+            match &answer {
+                Answer::Result(_) => {}
+                Answer::Error(error) if error.code == METHOD_MISSING => {}
+                Answer::Error(_) | Answer::Fault(_) => {
+                    self.advise(format!(
+                        "store/destroy at the end of the case: {}",
+                        answer.shown()
+                    ));
+                }
+            }
+            if gone(&answer) {
+                return;
+            }
+        }
+    }
+}
