@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::record::Step;
-use crate::text::{floor_boundary, grouped, terminal_line};
+use crate::text::{floor_boundary, grouped, terminal_line, visible_line};
 
 /// How much of a value is shown.
 #[derive(Clone, Copy)]
@@ -100,7 +100,7 @@ fn answer(answer: &Value, brevity: Brevity) -> String {
 
 fn refusal(error: &Value, brevity: Brevity) -> String {
     let mut text = match error.get("code") {
-        Some(code) => format!("error {code}"),
+        Some(code) => format!("error {}", short(code, brevity)),
         None => "error".into(),
     };
     if let Some(reason) = error.pointer("/data/reason").and_then(Value::as_str) {
@@ -166,9 +166,9 @@ fn push_rest(words: &mut Vec<String>, len: usize, brevity: Brevity) {
     }
 }
 
-/// As JSON quotes it, and with nothing in it that could disguise the line.
+/// As JSON quotes it, so exactly, and with nothing in it that could disguise the line.
 fn quoted(text: &str) -> String {
-    terminal_line(&Value::from(text).to_string()).into_owned()
+    visible_line(&Value::from(text).to_string())
 }
 
 /// `text` through `form`; where it is too long its beginning, and how long it was.

@@ -6,7 +6,8 @@
 //! - An ANSI escape sequence is removed: it is paint, not text. One that never ends is no sequence;
 //!   its ESC is then a character like any other.
 //! - A character that may not stand becomes visible: a C0 control its control picture (NUL is `␀`,
-//!   ESC is `␛`, DEL is `␡`), anything else its number, such as `\u{FFFE}`.
+//!   ESC is `␛`, DEL is `␡`), anything else its number, such as `\u{FFFE}`. The 8-bit introducers of
+//!   escape sequences (U+009B and its kin) count as such characters everywhere.
 //! - What is too long keeps its head and its tail and says how many bytes are missing.
 
 use std::borrow::Cow;
@@ -69,6 +70,19 @@ pub fn terminal_text(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn terminal_line(text: &str) -> Cow<'_, str> {
     filter(text, |c| c != '\n' && c != '\t' && is_plain_char(c))
+}
+
+/// Every character that may not be shown made visible and nothing removed, on one line.
+pub(crate) fn visible_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && c != '\t' && is_plain_char(c) {
+            out.push(c);
+        } else {
+            push_visible(&mut out, c);
+        }
+    }
+    out
 }
 
 /// `text` where it has at most `bytes_max` bytes, else its head and its tail with a line between
@@ -143,7 +157,8 @@ fn filter(text: &str, allowed: impl Fn(char) -> bool) -> Cow<'_, str> {
             rest = &rest[len..];
             continue;
         }
-        if allowed(c) {
+        // An introducer of no sequence is shown, not kept: before other text it could become one.
+        if allowed(c) && !starts_sequence(c) {
             out.push(c)
         } else {
             push_visible(&mut out, c)
@@ -240,6 +255,7 @@ mod tests {
         assert_eq!(xml_text("\u{1b}]0;all of\nthis stays"), "␛]0;all of\nthis stays");
         assert_eq!(xml_text("\u{1b}\u{1b}[0m[31m"), "␛[31m");
         assert_eq!(xml_text("\u{1b}[1\nm"), "␛[1\nm");
+        assert_eq!(xml_text("a\u{9b}\u{FFFE}"), "a\\u{009B}\\u{FFFE}");
     }
 
     #[test]

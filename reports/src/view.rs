@@ -3,8 +3,23 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::record::{Mount, Outcome, Record, Row, Summary, Verdict};
-use crate::text::grouped;
+use crate::text::{floor_boundary, grouped};
+
+/// The longest name in a report.
+pub(crate) const NAME_BYTES_MAX: usize = 4 * 1024;
+
+/// A name that is too long keeps its head and the hash of the whole, so it stays unique and stable.
+pub(crate) fn shortened(name: &str) -> String {
+    if name.len() <= NAME_BYTES_MAX {
+        return name.to_owned();
+    }
+    let digest = Sha256::digest(name.as_bytes());
+    let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}… sha256:{hash}", &name[..floor_boundary(name, NAME_BYTES_MAX - 100)])
+}
 
 /// One suite with its rows and mounts, in the order of the record.
 pub(crate) struct Suite<'a> {
@@ -137,7 +152,7 @@ pub(crate) fn mount_name(mount: &Mount) -> String {
 }
 
 /// `34 judged: 33 pass, 1 fail · 12 not-declared`: every count that is not zero.
-fn counts(summary: &Summary) -> String {
+pub(crate) fn counts(summary: &Summary) -> String {
     let part = |outcomes: &[Outcome]| {
         let words: Vec<String> = outcomes
             .iter()

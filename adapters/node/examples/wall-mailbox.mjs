@@ -7,7 +7,7 @@
 import { Refused, serve } from "../index.mjs";
 
 const CLAIM_MESSAGES_MAX = 2;
-const BODY_CHARS_MAX = 4096;
+const BODY_BYTES_MAX = 4096;
 const SEQ_STEP = 7;
 const NAME = /^[a-z][a-z0-9]{0,15}$/;
 
@@ -18,7 +18,7 @@ class WallMailbox {
 
   append({ scope, handle, body }) {
     const key = keyOf(scope, handle);
-    if (JSON.stringify(body).length > BODY_CHARS_MAX) throw new Refused("too_large");
+    if (Buffer.byteLength(JSON.stringify(body)) > BODY_BYTES_MAX) throw new Refused("too_large");
     if (!this.#boxes.has(key)) this.#boxes.set(key, { messages: [] });
     this.#lastSeq += SEQ_STEP;
     this.#boxes.get(key).messages.push({ seq: this.#lastSeq, body });
@@ -82,6 +82,6 @@ serve({
   name: "wall-mailbox",
   version: "1.0.0",
   capabilities: { mailbox: true, clock: "wall" },
-  limits: { maxNameBytes: 16, maxBodyBytes: BODY_CHARS_MAX },
+  limits: { maxNameBytes: 16, maxBodyBytes: BODY_BYTES_MAX },
   open: () => ({ store: new WallMailbox() }),
 });

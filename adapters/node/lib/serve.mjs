@@ -17,7 +17,8 @@ export function serve(subject) {
   if (isServing) throw new Error("serve was already called: stdin can be served once");
   isServing = true;
   if (process.stdin.isTTY) {
-    console.error(`${subject.name} speaks JSON-RPC on stdin and stdout. Try: storeproof doctor -- node ${process.argv[1]}`);
+    const hint = `storeproof doctor -- node ${process.argv[1]}`;
+    console.error(`${subject.name} speaks JSON-RPC on stdin and stdout. Try: ${hint}`);
   }
 
   const send = takeStdout();

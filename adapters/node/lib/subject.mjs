@@ -57,7 +57,7 @@ function checkCapabilities(capabilities) {
       const isList = Array.isArray(value) && value.every(isText);
       must(isList || isOptional(value, "boolean"), `capabilities.${word} must be true or a list of method names`);
     } else if (word === "clock") {
-      must(CLOCKS.includes(value), `capabilities.clock must be "caller" or "wall"`);
+      must(value === undefined || CLOCKS.includes(value), `capabilities.clock must be "caller" or "wall"`);
     } else {
       must(false, `capabilities.${word} is no capability; known: ${[...FLAGS, "clock", ...FAMILIES].join(", ")}`);
     }

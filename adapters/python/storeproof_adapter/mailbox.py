@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, NamedTuple, Optional, Sequence, Union
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Union
 
 Json = Any
 """Any JSON value: None, bool, int, float, str, list, dict with str keys."""
@@ -51,9 +52,9 @@ class Mailbox:
 
     `now` is integer epoch milliseconds. With `clock="caller"` judge leases by it; with
     `clock="wall"` ignore it. `scope`, `handle`, `owner` and `lease` always arrive as str (an empty
-    one is yours to refuse); `ttl_ms` and `max_messages` arrive as they were sent, whatever type that
-    is, because refusing a bad one is part of the contract. Arguments are passed by position, in the
-    order shown, so you may rename them. After `close` the bench calls again on purpose: raise.
+    one is yours to refuse); `ttl_ms` and `max_messages` arrive as they were sent, whatever their
+    type, because refusing a bad one is part of the contract. Arguments are passed by position, in
+    the order shown, so you may rename them. After `close` the bench calls again on purpose: raise.
     """
 
     def append(self, scope: str, handle: str, body: Json, now: int, /) -> Seq:
@@ -70,7 +71,7 @@ class Mailbox:
         max_messages: Any,
         now: int,
         /,
-    ) -> Optional[Claim]:
+    ) -> Claim | None:
         """Lease the box to `owner` for `ttl_ms` milliseconds, or return None: nothing to hand out,
         or someone's lease is live. `max_messages` is None when the caller set no limit.
         Refuses `invalid_name`, `invalid_ttl`, `invalid_max`."""

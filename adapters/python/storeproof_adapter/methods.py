@@ -4,7 +4,7 @@ written. What only the bench may judge (a seq that goes back, a lease used twice
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple
 
 from .mailbox import Json
 from .subject import Params
@@ -22,7 +22,7 @@ class Op(NamedTuple):
     function: str
     fields: str
     answer: Callable[[Any], Json]
-    capability: Optional[str] = None
+    capability: str | None = None
 
 
 def argument(method_name: str, params: Params, field: str) -> Json:
@@ -61,8 +61,8 @@ def _claim(value: Any) -> Json:
     return {"lease": lease, **written}
 
 
-def _messages(function: str) -> Callable[[Any], Dict[str, Json]]:
-    def write(value: Any) -> Dict[str, Json]:
+def _messages(function: str) -> Callable[[Any], dict[str, Json]]:
+    def write(value: Any) -> dict[str, Json]:
         if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__"):
             raise BadAnswer(f"{function} hands out a list of Message, not {kind_of(value)}")
         written = []
@@ -111,7 +111,7 @@ def kind_of(value: object) -> str:
     return "None" if value is None else type(value).__name__
 
 
-OPS: Dict[str, Op] = {
+OPS: dict[str, Op] = {
     "mailbox/append": Op("append", "scope handle body now", _seq),
     "mailbox/claim": Op("claim", "scope handle owner ttlMs max? now", _claim),
     "mailbox/ack": Op("ack", "scope handle owner lease upTo now", _count("ack", "acked")),

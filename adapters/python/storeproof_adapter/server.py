@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import BinaryIO, Callable, List, Optional, Union
+from typing import BinaryIO, Callable
 
 from .session import Request, Session, read_request
 from .subject import Subject
@@ -16,7 +16,7 @@ _STACK_BYTES = 64 << 20
 _RECURSION_LEVELS_MAX = 10_000
 
 
-def serve(subject: Union[Subject, Callable[[], Subject]], *, threads: int = 1) -> None:
+def serve(subject: Subject | Callable[[], Subject], *, threads: int = 1) -> None:
     """Serve `subject` until `shutdown` or the end of stdin, then return.
 
     Every call runs on one thread, one after the other. It is not the main thread: hand over the
@@ -28,7 +28,7 @@ def serve(subject: Union[Subject, Callable[[], Subject]], *, threads: int = 1) -
     # 1,100 levels of JSON need more stack than the default, in the author's code too.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LEVELS_MAX))
     threading.stack_size(_STACK_BYTES)
-    raised: List[BaseException] = []
+    raised: list[BaseException] = []
 
     def run() -> None:
         try:
@@ -56,7 +56,7 @@ def _end_quietly_on_interrupt() -> None:
 def _converse(session: Session, requests: BinaryIO, answers: BinaryIO, threads: int) -> None:
     if threads > 1 and not session.subject.capabilities.concurrent:
         raise ValueError("threads > 1 needs Capabilities(concurrent=True)")
-    pool: Optional[ThreadPoolExecutor] = ThreadPoolExecutor(threads) if threads > 1 else None
+    pool: ThreadPoolExecutor | None = ThreadPoolExecutor(threads) if threads > 1 else None
     one_line_at_a_time = threading.Lock()
 
     def answer(request: Request) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from collections import deque
-from typing import Callable, Deque, Dict, NamedTuple, Optional
+from typing import Callable, NamedTuple
 
 from .mailbox import Json, NotWritten, Refused
 from .methods import OPS, BadAnswer, Op, an_object, argument, nothing
@@ -42,7 +42,7 @@ class Request(NamedTuple):
     method: str
     params: Params
     notification: bool = False
-    problem: Optional[RpcError] = None
+    problem: RpcError | None = None
 
 
 def read_request(line: bytes) -> Request:
@@ -77,13 +77,13 @@ class Session:
         self.subject = subject
         self.ended = False
         self._ids = itertools.count(1)
-        self._open: Dict[str, object] = {}
+        self._open: dict[str, object] = {}
         # A closed store is still asked: if it answers as if it were open, the bench must see that.
         # Only the newest are kept; of an older one the id alone remains, and the SDK refuses.
-        self._closed: Dict[str, Optional[object]] = {}
-        self._closed_kept: Deque[str] = deque()
+        self._closed: dict[str, object | None] = {}
+        self._closed_kept: deque[str] = deque()
         subject._stores = self._open
-        self._own: Dict[str, Handler] = {
+        self._own: dict[str, Handler] = {
             "initialize": self._initialize,
             "store/open": self._store_open,
             "store/attach": self._store_attach,
@@ -164,10 +164,11 @@ class Session:
         return op.answer(answer)
 
     def _find(self, store_id: str) -> object:
-        store = self._open.get(store_id) or self._closed.get(store_id)
-        if store is None:
-            raise Refused("closed", f"no store is open under the id {store_id}")
-        return store
+        for stores in (self._open, self._closed):
+            store = stores.get(store_id)
+            if store is not None:
+                return store
+        raise Refused("closed", f"no store is open under the id {store_id}")
 
     def _initialize(self, params: Params) -> Json:
         # Another protocol version is answered all the same: the bench compares, and names both.
@@ -177,7 +178,7 @@ class Session:
         about = {"name": subject.name, "version": subject.version, "language": "python"}
         if subject.homepage is not None:
             about["homepage"] = subject.homepage
-        answer: Dict[str, Json] = {
+        answer: dict[str, Json] = {
             "protocol": PROTOCOL,
             "kit": KIT,
             "subject": about,
@@ -214,7 +215,7 @@ class Session:
         if store_id in self._closed and self._closed[store_id] is None:
             return {}
         store = self._find(store_id)
-        close: Optional[Callable[[], object]] = getattr(store, "close", None)
+        close: Callable[[], object] | None = getattr(store, "close", None)
         if close is None:
             raise _not_served("store/close", f"{type(store).__name__} has no close")
         nothing("close")(self._written("store/close", close))
@@ -233,7 +234,7 @@ class Session:
         self.end()
         return {}
 
-    def _keep(self, function: str, store: object) -> Dict[str, Json]:
+    def _keep(self, function: str, store: object) -> dict[str, Json]:
         if store is None or isinstance(store, Opened):
             raise BadAnswer(f"{function} returns the open store, not {type(store).__name__}")
         store_id = f"store-{next(self._ids)}"
@@ -261,8 +262,8 @@ def _not_served(method: str, why: str) -> RpcError:
     return RpcError(NO_SUCH_METHOD, f"{method} is not served: {why}")
 
 
-def _error(request_id: Json, code: int, message: str, data: Optional[Json] = None) -> bytes:
-    error: Dict[str, Json] = {"code": code, "message": _sendable(message)}
+def _error(request_id: Json, code: int, message: str, data: Json | None = None) -> bytes:
+    error: dict[str, Json] = {"code": code, "message": _sendable(message)}
     if data is not None:
         error["data"] = data
     try:
@@ -285,7 +286,7 @@ def _sendable(message: str) -> str:
     return message[:_MESSAGE_CHARS_MAX].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _quietly(function: Optional[Callable[[], object]]) -> None:
+def _quietly(function: Callable[[], object] | None) -> None:
     try:
         if function is not None:
             function()

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    TypedDict,
-    TypeVar,
-    Union,
-)
+from typing import Any, Callable, TypedDict, TypeVar
 
 from .mailbox import Json, NotWritten, Refused
 from .wire import INVALID_PARAMS, RpcError
 
-Params = Dict[str, Json]
+Params = dict[str, Json]
 Handler = Callable[[Params], Json]
 
 
@@ -33,7 +23,7 @@ class Capabilities:
     """
 
     mailbox: bool = False
-    queue: Union[bool, Mapping[str, str]] = False
+    queue: bool | Mapping[str, str] = False
     durable: bool = False
     tenancy: bool = False
     cross_process_safe: bool = False
@@ -43,9 +33,9 @@ class Capabilities:
     renew: bool = False
     concurrent: bool = False
     clock: str = "wall"
-    memory: Union[bool, Sequence[str]] = False
-    bundle: Union[bool, Sequence[str]] = False
-    site_rules: Union[bool, Sequence[str]] = False
+    memory: bool | Sequence[str] = False
+    bundle: bool | Sequence[str] = False
+    site_rules: bool | Sequence[str] = False
 
     def __post_init__(self) -> None:
         if self.clock not in ("caller", "wall"):
@@ -56,7 +46,7 @@ class Capabilities:
     def to_wire(self) -> Json:
         """The declaration in the protocol's names; what is absent counts as false."""
         names = {"cross_process_safe": "crossProcessSafe", "site_rules": "siteRules"}
-        declared: Dict[str, Json] = {}
+        declared: dict[str, Json] = {}
         for name, value in vars(self).items():
             if value:
                 plain = value if isinstance(value, (bool, str)) else _plain(value)
@@ -69,9 +59,9 @@ class Limits:
     """Bounds the store has by design. Bytes are UTF-8 bytes; the granularity is how coarse lease
     expiry is, in milliseconds (1 when not given)."""
 
-    max_name_bytes: Optional[int] = None
-    max_body_bytes: Optional[int] = None
-    lease_granularity_ms: Optional[int] = None
+    max_name_bytes: int | None = None
+    max_body_bytes: int | None = None
+    lease_granularity_ms: int | None = None
 
     def to_wire(self) -> Json:
         """The limits that were given, in the protocol's names."""
@@ -114,7 +104,7 @@ class Opened:
 
     store: object
     location: Json = None
-    root: Optional[str] = None
+    root: str | None = None
 
 
 class Subject:
@@ -122,13 +112,13 @@ class Subject:
 
     name: str = ""
     version: str = ""
-    homepage: Optional[str] = None
+    homepage: str | None = None
     capabilities: Capabilities = Capabilities()
-    limits: Optional[Limits] = None
+    limits: Limits | None = None
     faces: Sequence[Face] = ()
-    server: Optional[Server] = None
+    server: Server | None = None
 
-    _stores: Dict[str, object] = {}  # The session's own, set by `serve`.
+    _stores: dict[str, object] = {}  # The session's own, set by `serve`.
 
     def open(self) -> object:
         """Open a FRESH, EMPTY store: return it (a `Mailbox`), or an `Opened` around it."""
@@ -177,11 +167,11 @@ def method(*names: str) -> Callable[[_Method], _Method]:
     return mark
 
 
-def registered_methods(subject: Subject) -> Dict[str, Handler]:
+def registered_methods(subject: Subject) -> dict[str, Handler]:
     """Every method the author registered with `@method`, by its full name."""
-    handlers: Dict[str, Handler] = {}
+    handlers: dict[str, Handler] = {}
     for attribute in dir(type(subject)):
-        names: Tuple[str, ...] = getattr(getattr(type(subject), attribute), _MARK, ())
+        names: tuple[str, ...] = getattr(getattr(type(subject), attribute), _MARK, ())
         for name in names:
             if name in handlers:
                 raise ValueError(f"{name} is registered twice")
@@ -189,5 +179,5 @@ def registered_methods(subject: Subject) -> Dict[str, Handler]:
     return handlers
 
 
-def _plain(value: Union[Mapping[str, str], Sequence[str]]) -> Json:
+def _plain(value: Mapping[str, str] | Sequence[str]) -> Json:
     return dict(value) if isinstance(value, Mapping) else list(value)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import BinaryIO, Tuple
+from typing import BinaryIO
 
 from .mailbox import Json
-
 
 REFUSED = -32001
 PARSE_ERROR = -32700
@@ -34,7 +33,7 @@ class BadText(ValueError):
     """A request line that is not a JSON text this protocol can carry."""
 
 
-def take_stdio() -> Tuple[BinaryIO, BinaryIO]:
+def take_stdio() -> tuple[BinaryIO, BinaryIO]:
     """Keep the real stdin and stdout for the protocol and return them.
 
     Afterwards descriptor 1 and `sys.stdout` are stderr, and descriptor 0 is empty: neither a

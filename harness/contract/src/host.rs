@@ -36,6 +36,65 @@ pub struct LocationParams {
     pub location: Json,
 }
 
+/// Params of `initialize`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InitializeParams {
+    /// Protocol version of the bench.
+    pub protocol: String,
+    /// Kit version of the bench.
+    pub kit: String,
+    /// Who judges.
+    pub harness: Harness,
+    /// The run.
+    pub run: RunParams,
+}
+
+/// Who judges.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Harness {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// What the subject is told of the run.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunParams {
+    /// The seed that, with the plan, decides the run: 0..2^53-1.
+    pub seed: u64,
+}
+
+/// Result of `store/open`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OpenResult {
+    /// Id of the open store, for further calls.
+    pub store: String,
+    /// How to attach to the same storage again, from this or another process.
+    #[serde(default)]
+    pub location: Option<Json>,
+    /// The absolute folder that holds all its bytes.
+    #[serde(default)]
+    pub root: Option<String>,
+}
+
+/// Result of `store/attach`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AttachResult {
+    /// Id of the open store, for further calls.
+    pub store: String,
+}
+
+/// An object of which no member is read: `{}` will do.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Nothing {}
+
 impl Host {
     /// A host for `subject`, with no store open yet.
     #[must_use]

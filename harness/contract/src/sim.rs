@@ -129,3 +129,27 @@ impl Backend for Sim {
         Ok(self.host.subject().escaped())
     }
 }
+
+/// Which clock a simulated run lives by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SimTime {
+    /// The caller's clock.
+    Caller,
+    /// The simulated wall clock.
+    Wall,
+}
+
+/// Judges one clause against a store made by `make`, in simulated time, on an idle machine.
+pub fn judge_in(
+    time: SimTime,
+    clause: &crate::clause::Clause,
+    make: fn(Clockwork) -> Box<dyn Subject>,
+    seed: u64,
+) -> crate::trial::Judgement {
+    let clock = SimClock::new();
+    let clockwork = match time {
+        SimTime::Caller => Clockwork::Caller,
+        SimTime::Wall => Clockwork::Wall(clock.clone()),
+    };
+    crate::trial::judge(clause, &mut Sim::new(make(clockwork), clock), seed)
+}

@@ -5,6 +5,7 @@ use crate::call::{
     Answer, Fault, FaultKind, INVALID_PARAMS, METHOD_MISSING, REFUSED, Refusal, RpcError,
 };
 use crate::clause::Clause;
+use crate::host::{AttachResult, Nothing, OpenResult};
 use crate::json::Json;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -341,14 +342,8 @@ impl<'b> Trial<'b> {
     /// # Errors
     /// A violation where it is refused, a fault otherwise.
     pub fn open(&mut self) -> Result<StoreRef, Stop> {
-        #[derive(serde::Deserialize)]
-        struct Opened {
-            store: String,
-            location: Option<Json>,
-            root: Option<String>,
-        }
         let promised = "store/open gives a fresh, empty store";
-        let Opened { store, location, root } = self.must("store/open", json!({}), promised)?;
+        let OpenResult { store, location, root } = self.must("store/open", json!({}), promised)?;
         self.open.push(store.clone());
         if let Some(location) = &location
             && !self.locations.contains(location)
@@ -364,7 +359,7 @@ impl<'b> Trial<'b> {
     /// A violation where it is refused, a fault otherwise.
     pub fn close(&mut self, store: &StoreRef) -> Verdict {
         let promised = "store/close is accepted, once or again";
-        let _: Json = self.must("store/close", json!({ "store": store.id }), promised)?;
+        let Nothing {} = self.must("store/close", json!({ "store": store.id }), promised)?;
         self.open.retain(|id| *id != store.id);
         Ok(())
     }
@@ -385,13 +380,9 @@ impl<'b> Trial<'b> {
     }
 
     fn attach(&mut self, location: Json, root: Option<String>) -> Result<StoreRef, Stop> {
-        #[derive(serde::Deserialize)]
-        struct Attached {
-            store: String,
-        }
         let promised = "store/attach opens the same storage again";
         let params = json!({ "location": location });
-        let Attached { store } = self.must("store/attach", params, promised)?;
+        let AttachResult { store } = self.must("store/attach", params, promised)?;
         self.open.push(store.clone());
         Ok(StoreRef { id: store, location: Some(location), root })
     }

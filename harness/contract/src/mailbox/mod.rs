@@ -4,6 +4,7 @@ pub mod core;
 pub mod model;
 pub mod moves;
 pub mod mutant;
+mod names;
 pub mod ownership;
 pub mod store;
 pub mod tenancy;

@@ -21,6 +21,8 @@ pub struct State {
     pub tombstones: BTreeSet<Address>,
     /// How many leases were minted in the life of the storage.
     pub leases_minted: u64,
+    /// Room for what a mutant remembers of the storage; the model itself never looks at it.
+    pub scrap: Vec<(Address, Message)>,
 }
 
 /// One recipient's box.

@@ -10,6 +10,7 @@
 use super::store::Address;
 use super::wire::{AckResult, AppendResult, ClaimResult, DropResult, PeekResult, WireMessage};
 use crate::call::{Fault, FaultKind, Refusal};
+use crate::host::Nothing;
 use crate::json::{Json, excerpt, same};
 use crate::trial::{Answered, Moment, Stop, StoreRef, Trial, Verdict, broken};
 use serde_json::json;
@@ -121,6 +122,24 @@ impl Trial<'_> {
                 Ok(Sent { seq: self.append(store, to, body.clone())?, body })
             })
             .collect()
+    }
+
+    /// Appends a harmless body and answers the receipt as it came, whatever JSON it is.
+    ///
+    /// # Errors
+    /// As [`Trial::must`].
+    pub fn append_raw(
+        &mut self,
+        store: &StoreRef,
+        to: &Address,
+        body: &Json,
+    ) -> Result<Json, Stop> {
+        let params = json!({
+            "store": store.id, "scope": to.scope.0, "handle": to.handle.0, "body": body,
+            "now": self.now_ms(),
+        });
+        let promised = format!("append takes a harmless body for {to}");
+        Ok(self.must::<AppendResult>("mailbox/append", params, &promised)?.seq)
     }
 
     /// Appends something that a store may refuse, by -32602 too.
@@ -376,7 +395,7 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "owner": owner,
             "lease": lease, "now": self.now_ms(),
         });
-        Ok(self.ask::<Json>("mailbox/release", params, false)?.map(|_| ()))
+        Ok(self.ask::<Nothing>("mailbox/release", params, false)?.map(|_| ()))
     }
 
     /// Renews; a refusal is an answer.
@@ -396,7 +415,7 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "owner": owner,
             "lease": lease, "ttlMs": ttl_ms, "now": self.now_ms(),
         });
-        Ok(self.ask::<Json>("mailbox/renew", params, true)?.map(|_| ()))
+        Ok(self.ask::<Nothing>("mailbox/renew", params, true)?.map(|_| ()))
     }
 
     /// Everything not yet acked, as `mailbox/peek` shows it.
@@ -417,7 +436,7 @@ impl Trial<'_> {
     /// As [`Trial::must`].
     pub fn reap(&mut self, store: &StoreRef) -> Verdict {
         let params = json!({ "store": store.id, "now": self.now_ms() });
-        self.must::<Json>("mailbox/reap", params, "reap is not refused").map(|_| ())
+        self.must::<Nothing>("mailbox/reap", params, "reap is not refused").map(|_| ())
     }
 
     /// Empties a box and answers the count.
@@ -453,7 +472,7 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "now": self.now_ms(),
         });
         let promised = format!("the tombstone hook takes {of}");
-        self.must::<Json>("recipient/tombstone", params, &promised).map(|_| ())
+        self.must::<Nothing>("recipient/tombstone", params, &promised).map(|_| ())
     }
 
     /// Notes a reason word that is none of the table's.
@@ -512,6 +531,15 @@ impl Trial<'_> {
     /// A fault where the wait was cut short.
     pub fn wait_for_expiry(&mut self, lease: &Lease) -> Verdict {
         let until_ms = self.dead_from_ms(lease);
+        self.wait_until(until_ms)
+    }
+
+    /// Lets time pass until the lease is long dead: another half of its lifetime beyond its expiry.
+    ///
+    /// # Errors
+    /// A fault where the wait was cut short.
+    pub fn wait_past(&mut self, lease: &Lease) -> Verdict {
+        let until_ms = self.dead_from_ms(lease) + lease.ttl_ms / 2;
         self.wait_until(until_ms)
     }
 

@@ -93,14 +93,18 @@ impl Altered for Unaltered {
     }
 }
 
-/// Defines a mutant that is nothing but a model handle with some methods overridden.
+/// Defines a mutant: a model handle (`self.0`) with some methods overridden, and, where it
+/// `remembers` something of its own between calls, that memory (`self.1`).
 macro_rules! altered {
     ($name:ident { $($body:tt)* }) => {
-        struct $name($crate::mailbox::model::Model);
+        altered!($name remembers () { $($body)* });
+    };
+    ($name:ident remembers $memory:ty { $($body:tt)* }) => {
+        struct $name($crate::mailbox::model::Model, #[allow(dead_code, reason = "most remember nothing")] $memory);
 
         impl $crate::mailbox::mutant::Altered for $name {
             fn over(model: $crate::mailbox::model::Model) -> Self {
-                Self(model)
+                Self(model, Default::default())
             }
             fn model(&mut self) -> &mut $crate::mailbox::model::Model {
                 &mut self.0

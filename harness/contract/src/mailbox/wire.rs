@@ -63,10 +63,9 @@ pub struct AckParams {
     pub now: u64,
 }
 
-/// Params of `mailbox/release`; `mailbox/renew` takes `ttlMs` as well.
+/// Params of `mailbox/release`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct LeaseParams {
     /// Scope of the recipient.
     pub scope: String,
@@ -76,9 +75,25 @@ pub struct LeaseParams {
     pub owner: String,
     /// The lease.
     pub lease: String,
-    /// Milliseconds, above 0; `mailbox/renew` only.
-    #[serde(default)]
-    pub ttl_ms: Option<Json>,
+    /// Epoch milliseconds.
+    pub now: u64,
+}
+
+/// Params of `mailbox/renew`. `ttlMs` is judged by the store, so any JSON gets this far.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RenewParams {
+    /// Scope of the recipient.
+    pub scope: String,
+    /// Handle of the recipient.
+    pub handle: String,
+    /// Who holds the lease.
+    pub owner: String,
+    /// The lease.
+    pub lease: String,
+    /// Milliseconds from `now`, above 0.
+    pub ttl_ms: Json,
     /// Epoch milliseconds.
     pub now: u64,
 }
@@ -196,8 +211,8 @@ pub(crate) fn dispatch(
                 .map(|()| json!({}))
         }
         "mailbox/renew" => {
-            let p: LeaseParams = decode(params)?;
-            let ttl_ms = whole("invalid_ttl", "ttlMs", &p.ttl_ms.unwrap_or(Json::Null))?;
+            let p: RenewParams = decode(params)?;
+            let ttl_ms = whole("invalid_ttl", "ttlMs", &p.ttl_ms)?;
             store
                 .renew(
                     &address(p.scope, p.handle),

@@ -20,11 +20,18 @@ pub static CLAUSE: Clause = Clause {
     ],
     needs: None,
     check,
-    mutants: &[Mutant {
-        name: "empty-delivery",
-        fault: "answers a lease with an empty list of messages for a box that was never written",
-        make: subject::<EmptyDelivery>,
-    }],
+    mutants: &[
+        Mutant {
+            name: "empty-delivery",
+            fault: "answers a lease with an empty list of messages for a box that was never written",
+            make: subject::<EmptyDelivery>,
+        },
+        Mutant {
+            name: "empty-delivery-for-a-max",
+            fault: "answers a lease with an empty list of messages when a claim with a max finds nothing",
+            make: subject::<EmptyDeliveryForMax>,
+        },
+    ],
     never_sole: None,
 };
 
@@ -57,6 +64,16 @@ altered!(EmptyDelivery {
         let claimed = self.0.claim(from, ask, now)?;
         let never_written = self.0.with_box(from, |b| b.last_seq == 0);
         if claimed.is_none() && never_written {
+            return Ok(Some(Delivery { lease: self.0.mint_lease(), messages: Vec::new() }));
+        }
+        Ok(claimed)
+    }
+});
+
+altered!(EmptyDeliveryForMax {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let claimed = self.0.claim(from, ask, now)?;
+        if claimed.is_none() && ask.max.is_some() && self.0.with_box(from, |b| b.lease.is_none()) {
             return Ok(Some(Delivery { lease: self.0.mint_lease(), messages: Vec::new() }));
         }
         Ok(claimed)

@@ -1,0 +1,169 @@
+//! A Rust subject in this process as a backend: the same clock and snares as a child gets, and a panic
+//! of the store is the store's death, not the bench's.
+
+use super::backend::Stand;
+use super::snares::Snares;
+use super::space::{RunSpace, wait_until};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use storeproof_contract::backend::{Backend, Manifest};
+use storeproof_contract::call::{Answer, Fault, FaultKind};
+use storeproof_contract::host::Host;
+use storeproof_contract::json::Json;
+use storeproof_contract::subject::Subject;
+use storeproof_contract::suite::Hooks;
+
+/// The most calls one clause may make of a subject in this process, which no deadline can stop.
+pub const CALLS_PER_CLAUSE_MAX: u32 = 65_000;
+/// How long the calls of one clause may take together, until it is told otherwise.
+const CLAUSE_S_MAX: u64 = 120;
+
+/// Makes a fresh subject.
+pub type MakeSubject = Box<dyn FnMut() -> Box<dyn Subject> + Send>;
+
+/// A subject in this process.
+pub struct LocalBackend {
+    make: MakeSubject,
+    host: Host,
+    manifest: Manifest,
+    space: Arc<RunSpace>,
+    snares: Snares,
+    calls: u32,
+    budget: Duration,
+    spent: Duration,
+    waited: Duration,
+    dead: Option<Fault>,
+}
+
+impl LocalBackend {
+    /// A subject made by `make`, which is asked again after a panic.
+    #[must_use]
+    pub fn new(mut make: MakeSubject, space: Arc<RunSpace>) -> Self {
+        let host = Host::new(make());
+        let manifest = host.manifest().clone();
+        let snares = Snares::new(space.folder());
+        Self {
+            make,
+            host,
+            manifest,
+            space,
+            snares,
+            calls: 0,
+            budget: Duration::from_secs(CLAUSE_S_MAX),
+            spent: Duration::ZERO,
+            waited: Duration::ZERO,
+            dead: None,
+        }
+    }
+
+    /// The hooks that its stores really have.
+    ///
+    /// # Errors
+    /// A fault where no store opens to look at.
+    pub fn hooks(&mut self) -> Result<Hooks, Fault> {
+        let looked = catch_unwind(AssertUnwindSafe(|| self.host.hooks()));
+        match looked {
+            Ok(Ok(hooks)) => Ok(hooks),
+            Ok(Err(error)) => {
+                Err(Fault::new(FaultKind::Errored, format!("store/open at the mount: {error}")))
+            }
+            Err(panic) => Err(self.bury(panicked("store/open", panic.as_ref()))),
+        }
+    }
+
+    fn bury(&mut self, fault: Fault) -> Fault {
+        self.dead = Some(fault.clone());
+        fault
+    }
+
+    /// A limit that the clause has run into.
+    fn exhausted(&self) -> Option<Fault> {
+        if self.space.is_interrupted() {
+            return Some(Fault::new(FaultKind::Interrupted, "the run was interrupted"));
+        }
+        if self.calls >= CALLS_PER_CLAUSE_MAX {
+            let message = format!("the clause made {CALLS_PER_CLAUSE_MAX} calls and saw no end");
+            return Some(Fault::new(FaultKind::Limit, message));
+        }
+        if self.spent >= self.budget {
+            let message =
+                format!("the calls took {:?}, the clause has {:?}", self.spent, self.budget);
+            return Some(Fault::new(FaultKind::Deadline, message));
+        }
+        None
+    }
+}
+
+impl Backend for LocalBackend {
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn call(&mut self, method: &'static str, params: &Json) -> Answer {
+        if let Some(fault) = self.dead.clone().or_else(|| self.exhausted()) {
+            return Answer::Fault(fault);
+        }
+        self.calls += 1;
+        let started = Instant::now();
+        // After a panic nothing of the host is used again: `renew` makes a fresh one.
+        let answer = catch_unwind(AssertUnwindSafe(|| self.host.call(method, params)));
+        self.spent += started.elapsed();
+        match answer {
+            Ok(answer) => answer,
+            Err(panic) => Answer::Fault(self.bury(panicked(method, panic.as_ref()))),
+        }
+    }
+
+    fn now_ms(&mut self) -> u64 {
+        self.space.clock().now_ms()
+    }
+
+    fn wait_until(&mut self, until_ms: u64) -> Result<(), Fault> {
+        wait_until(&self.space, &mut self.waited, until_ms, std::thread::sleep)
+    }
+
+    fn lay_snares(&mut self, root: Option<&str>) -> Result<Vec<String>, Fault> {
+        self.snares.lay(root)
+    }
+
+    fn sprung_snares(&mut self) -> Result<Vec<String>, Fault> {
+        self.snares.sprung()
+    }
+}
+
+impl Stand for LocalBackend {
+    fn renew(&mut self) -> Result<(), Fault> {
+        if self.dead.is_some() {
+            let made = catch_unwind(AssertUnwindSafe(|| Host::new((self.make)())));
+            self.host = made.map_err(|panic| panicked("a fresh start", panic.as_ref()))?;
+            self.dead = None;
+        }
+        Ok(())
+    }
+
+    fn begin_clause(&mut self, budget: Duration) {
+        self.snares.clear();
+        self.calls = 0;
+        self.budget = budget;
+        (self.spent, self.waited) = (Duration::ZERO, Duration::ZERO);
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn finish(&mut self) {
+        self.snares.clear();
+        let _: Answer = self.call("shutdown", &Json::Object(serde_json::Map::new()));
+    }
+}
+
+fn panicked(doing: &str, panic: &(dyn std::any::Any + Send)) -> Fault {
+    let words = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    Fault::new(FaultKind::Died, format!("the store panicked in {doing}: {words}"))
+}

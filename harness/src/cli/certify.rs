@@ -1,0 +1,365 @@
+//! `storeproof certify`: judge a subject and write the reports.
+
+use super::words;
+use super::{Ended, Failure, span};
+use crate::adapter::{
+    Launch, LocalBackend, ProcessBackend, RunSpace, StartError, Timing,
+};
+use crate::event::Event;
+use crate::expect::Expectations;
+use crate::pattern::Pattern;
+use crate::plan::{Ask, Known, Plan, Shard};
+use crate::record::{Frame, Judged, Replay, record};
+use crate::run::{BoxedStand, run as run_plan};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use storeproof_contract::KIT;
+use storeproof_contract::backend::{Backend as _, Manifest};
+use storeproof_reference_stores::STORES;
+use storeproof_reports::record::{Record, Run};
+use storeproof_reports::{html, json, junit, terminal, write_atomically};
+
+mod progress;
+
+/// What the calls of one clause may take together at least, in seconds.
+const CLAUSE_S_MIN: u64 = 300;
+/// The same, as a multiple of what one call may take.
+const CLAUSE_CALLS: u32 = 30;
+/// The greatest seed: what every JSON reader keeps exactly.
+const SEED_MAX: u64 = (1 << 53) - 1;
+/// The most workers.
+const JOBS_MAX: usize = 64;
+
+const EXAMPLES: &str = "\
+Examples:
+  storeproof certify sqlite
+  storeproof certify --junit report.xml -- python3 my_store.py
+  storeproof certify --suite mailbox/core --seed 7 -- node my-store.mjs
+  storeproof certify --expect known.toml -- ./my-store --in /tmp";
+
+/// Judges a subject by every clause of the suites that it declares.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// A bundled store (see `storeproof list stores`)
+    #[arg(value_name = "SUBJECT", required_unless_present = "command", conflicts_with = "command")]
+    subject: Option<String>,
+    /// Only suites that this pattern takes (repeatable; `*` is one component, `**` any number)
+    #[arg(long = "suite", value_name = "P")]
+    suites: Vec<String>,
+    /// Only clauses that this pattern takes (repeatable)
+    #[arg(long = "clause", value_name = "P")]
+    clauses: Vec<String>,
+    /// Decides everything random in the run [default: a new one each time, shown in every report]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=SEED_MAX))]
+    seed: Option<u64>,
+    /// How many subjects are judged side by side, each a child process of its own
+    #[arg(long, value_name = "N", default_value = "1", value_parser = jobs)]
+    jobs: usize,
+    /// How long each call may take, such as 2s or 500ms
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = span::parse)]
+    timeout: Duration,
+    /// How long start and handshake of a child may take
+    #[arg(long, value_name = "D", default_value = "30s", value_parser = span::parse)]
+    startup_timeout: Duration,
+    /// The frozen set of clauses to judge by
+    #[arg(long, value_name = "V", default_value = KIT)]
+    kit: String,
+    /// Judge only the Kth of N shares of the cases, such as 1/3
+    #[arg(long, value_name = "K/N", value_parser = shard)]
+    shard: Option<Shard>,
+    /// Known failures, as TOML tables [[expect]] with clause and reason
+    #[arg(long, value_name = "FILE")]
+    expect: Option<PathBuf>,
+    /// Write a JUnit report
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write a JSON report
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print the last line only
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print every row with all its steps
+    #[arg(long, short)]
+    verbose: bool,
+    /// The command that starts a subject which speaks the protocol
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=JOBS_MAX).contains(&n) => Ok(n),
+        Ok(_) | Err(_) => Err(format!("a number from 1 to {JOBS_MAX}")),
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let parsed = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match parsed {
+        Some((k, n)) if 1 <= k && k <= n => Ok(Shard { k, n }),
+        Some(_) | None => Err("write K/N with 1 <= K <= N, such as 1/3".to_owned()),
+    }
+}
+
+/// The subject as it stands when the plan is made.
+enum Found {
+    /// It can be judged.
+    Standing(BoxedStand, Known, Manifest),
+    /// It started and did not shake hands: every asked clause is an error.
+    Silent(String),
+}
+
+pub(super) fn run(args: &Args) -> Ended {
+    let ask = Ask {
+        suites: args.suites.iter().map(|p| Pattern::new(p)).collect(),
+        clauses: args.clauses.iter().map(|p| Pattern::new(p)).collect(),
+        shard: args.shard,
+    };
+    ask.check().map_err(Failure::nothing_ran)?;
+    let expected = match &args.expect {
+        None => Expectations::default(),
+        Some(path) => Expectations::read(path).map_err(Failure::nothing_ran)?,
+    };
+    check_kit(&args.kit)?;
+    args.reports().try_for_each(|(_, path)| check_folder(path))?;
+
+    let interrupted = interruption()?;
+    let space = RunSpace::create(Arc::clone(&interrupted)).map_err(|error| {
+        Failure::nothing_ran(format!("no scratch folder can be made (TMPDIR says where): {error}"))
+    })?;
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    let started = Instant::now();
+    let run = Run {
+        seed,
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        duration_ms: 0,
+        shard: args.shard.map(|shard| shard.to_string()),
+    };
+    let found = args.stand(seed, &space)?;
+    let (stand, known, manifest) = match found {
+        Found::Standing(stand, known, manifest) => (Some(stand), known, Some(manifest)),
+        Found::Silent(why) => (None, Known::Nothing(why), None),
+    };
+    let plan = Plan::new(&ask, &known);
+    let fallback_name = args.base_name();
+    let mut frame = Frame { manifest, fallback_name, run, replay: args.replay(seed), expected };
+
+    let refusal = plan.refusal().filter(|_| stand.is_some());
+    let mut judged = Judged::new();
+    if let (Some(stand), None) = (stand, &refusal) {
+        let stands = args.more_stands(stand, plan.to_judge(), seed, &space);
+        judged = args.judge(&plan, stands, seed, &interrupted)?;
+    }
+    frame.run.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let record = record(&plan, judged, &frame);
+    let written = args.write(&record);
+    match refusal {
+        // Found before the run: nothing ran, and the reports say so with an error in each asked row.
+        Some(refusal) => Err(Failure::nothing_ran(refusal)),
+        None => {
+            args.print(&record);
+            written?;
+            Ok(record.summary.exit_status())
+        }
+    }
+}
+
+impl Args {
+    fn reports(&self) -> impl Iterator<Item = (fn(&Record) -> String, &Path)> {
+        let all: [(fn(&Record) -> String, &Option<PathBuf>); 3] =
+            [(junit::write, &self.junit), (json::to_string, &self.json), (html::write, &self.html)];
+        all.into_iter().filter_map(|(write, path)| Some((write, path.as_deref()?)))
+    }
+
+    /// Starts the first subject and learns what it declares.
+    fn stand(&self, seed: u64, space: &Arc<RunSpace>) -> Result<Found, Failure> {
+        if let Some(name) = &self.subject {
+            return local(name, space);
+        }
+        match ProcessBackend::start(self.launch(seed, space)) {
+            Ok(backend) => {
+                let manifest = backend.manifest().clone();
+                let caps = Box::new(manifest.capabilities.clone());
+                let known = Known::Declared { caps, hooks: None };
+                Ok(Found::Standing(Box::new(backend), known, manifest))
+            }
+            Err(StartError::Handshake(fault)) => {
+                Ok(Found::Silent(format!("the handshake failed: {fault}")))
+            }
+            Err(error @ (StartError::NotStartable { .. } | StartError::WrongMajor { .. })) => {
+                Err(Failure::nothing_ran(error))
+            }
+        }
+    }
+
+    /// The first subject and as many more as there are jobs and cases for.
+    fn more_stands(&self, first: BoxedStand, cases: usize, seed: u64, space: &Arc<RunSpace>) -> Vec<BoxedStand> {
+        let mut stands = vec![first];
+        while stands.len() < self.jobs.min(cases) {
+            match self.stand(seed, space) {
+                Ok(Found::Standing(stand, _, _)) => stands.push(stand),
+                Ok(Found::Silent(why)) => {
+                    words::note(&format!("goes on with {} subjects: {why}", stands.len()));
+                    break;
+                }
+                Err(failure) => {
+                    words::note(&format!("goes on with {} subjects: {}", stands.len(), failure.message));
+                    break;
+                }
+            }
+        }
+        stands
+    }
+
+    fn judge(&self, plan: &Plan, stands: Vec<BoxedStand>, seed: u64, interrupted: &AtomicBool) -> Result<Judged, Failure> {
+        let budget = Duration::from_secs(CLAUSE_S_MIN).max(self.timeout.saturating_mul(CLAUSE_CALLS));
+        let mut progress = progress::Progress::new(plan, self.quiet);
+        let mut judged = Judged::new();
+        run_plan(plan, stands, seed, budget, interrupted, |event| {
+            progress.watch(&event);
+            match event {
+                Event::Began { .. } => {}
+                Event::Ended { case, judgement, ms } => {
+                    judged.insert(case, (*judgement, ms));
+                }
+            }
+        })
+        .map_err(|error| Failure::not_judged(format!("no worker can be started: {error}")))?;
+        progress.end();
+        Ok(judged)
+    }
+
+    fn launch(&self, seed: u64, space: &Arc<RunSpace>) -> Launch {
+        let mut words = self.command.iter().cloned();
+        let program = words.next().unwrap_or_default();
+        let mut launch = Launch::new(program, words, seed, Arc::clone(space));
+        launch.timing =
+            Timing { call: self.timeout, startup: self.startup_timeout, ..Timing::default() };
+        launch
+    }
+
+    fn base_name(&self) -> String {
+        match (&self.subject, self.command.first()) {
+            (Some(name), _) => name.clone(),
+            (None, Some(program)) => {
+                let name = Path::new(program).file_name().unwrap_or(program);
+                name.to_string_lossy().into_owned()
+            }
+            (None, None) => String::new(),
+        }
+    }
+
+    /// The command line that runs one case again.
+    fn replay(&self, seed: u64) -> Replay {
+        let mut options = vec!["--seed".to_owned(), seed.to_string()];
+        for (option, value, default) in
+            [("--timeout", self.timeout, "10s"), ("--startup-timeout", self.startup_timeout, "30s")]
+        {
+            if span::parse(default) != Ok(value) {
+                options.extend([option.to_owned(), format!("{}ms", value.as_millis())]);
+            }
+        }
+        let options = words::shell_words(options.iter().map(String::as_str));
+        match &self.subject {
+            Some(name) => Replay {
+                before: format!("storeproof certify {}", words::shell_words([name.as_str()])),
+                after: format!(" {options}"),
+            },
+            None => {
+                let command: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+                let command = words::shell_words(command.iter().map(AsRef::as_ref));
+                Replay {
+                    before: "storeproof certify".to_owned(),
+                    after: format!(" {options} -- {command}"),
+                }
+            }
+        }
+    }
+
+    fn write(&self, record: &Record) -> Result<(), Failure> {
+        let mut first = Ok(());
+        for (write, path) in self.reports() {
+            if let Err(error) = write_atomically(path, write(record).as_bytes()) {
+                words::note(&error.to_string());
+                first = first.and(Err(Failure::not_judged("a report could not be written, see above")));
+            }
+        }
+        first
+    }
+
+    fn print(&self, record: &Record) {
+        let rendered = terminal::render(record, words::style(self.verbose));
+        if self.quiet {
+            let last = rendered.trim_end().lines().last().unwrap_or_default();
+            words::result(&format!("{last}\n"));
+        } else {
+            words::result(&rendered);
+        }
+    }
+}
+
+fn local(name: &str, space: &Arc<RunSpace>) -> Result<Found, Failure> {
+    let Some(store) = STORES.iter().find(|store| store.name == name) else {
+        let names: Vec<&str> = STORES.iter().map(|store| store.name).collect();
+        return Err(Failure::nothing_ran(format!(
+            "there is no bundled store {name:?}; there are {}. A store of your own goes behind --, \
+             as in `storeproof certify -- python3 my_store.py`",
+            names.join(", ")
+        )));
+    };
+    let base = space.folder().join("stores");
+    std::fs::create_dir_all(&base)
+        .map_err(|error| Failure::nothing_ran(format!("{}: {error}", base.display())))?;
+    let make = store.make;
+    let mut backend = LocalBackend::new(Box::new(move || make(&base)), Arc::clone(space));
+    let manifest = backend.manifest().clone();
+    match backend.hooks() {
+        Ok(hooks) => {
+            let caps = Box::new(manifest.capabilities.clone());
+            let known = Known::Declared { caps, hooks: Some(hooks) };
+            Ok(Found::Standing(Box::new(backend), known, manifest))
+        }
+        Err(fault) => Ok(Found::Silent(format!("the store does not open: {fault}"))),
+    }
+}
+
+fn check_kit(kit: &str) -> Result<(), Failure> {
+    if kit == KIT {
+        return Ok(());
+    }
+    Err(Failure::nothing_ran(format!("this build judges by kit {KIT}; it has no kit {kit:?}")))
+}
+
+/// Finds out before the run, not after it, that a report has nowhere to go.
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() && !path.is_dir() {
+        return Ok(());
+    }
+    let what = if path.is_dir() { "is a folder" } else { "lies in a folder that does not exist" };
+    Err(Failure::nothing_ran(format!("the report {} {what}", path.display())))
+}
+
+/// A flag that Ctrl-C and SIGTERM raise.
+fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&flag);
+    ctrlc::set_handler(move || raised.store(true, Ordering::Relaxed))
+        .map_err(|error| Failure::nothing_ran(format!("Ctrl-C cannot be watched for: {error}")))?;
+    Ok(flag)
+}
+
+/// A seed that differs from run to run.
+fn fresh_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let nanos = u64::from(since.subsec_nanos()) ^ since.as_secs().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (nanos ^ u64::from(std::process::id())) & SEED_MAX
+}

@@ -1,0 +1,125 @@
+//! What the tests share: a store in a folder of its own, with as many handles as a test needs.
+#![allow(dead_code, reason = "every test binary uses its own part of this")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use storeproof_contract::mailbox::store::{
+    Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq,
+};
+use storeproof_contract::subject::{Reply, Store, StoreError, Subject};
+use tempfile::TempDir;
+
+/// Where time starts in the tests, and where it mostly stays.
+pub const NOW: Millis = Millis(1_000_000);
+
+/// A durable store, its base folder and its one storage.
+pub struct Fixture {
+    pub base: TempDir,
+    pub subject: Box<dyn Subject>,
+    pub location: Value,
+    pub root: PathBuf,
+}
+
+/// One open handle: its own file descriptors, as another process would have.
+pub struct Handle(pub Box<dyn Store>);
+
+/// A fresh storage of the store `name`, with a first handle on it.
+pub fn fixture(name: &str) -> (Fixture, Handle) {
+    let base = tempfile::tempdir().expect("a folder for the test");
+    let mut subject =
+        storeproof_reference_stores::subject(name, base.path()).expect("a bundled store");
+    let opened = subject.open().expect("open");
+    let location = opened.location.expect("a durable store has a location");
+    let root = PathBuf::from(opened.root.expect("a file store has a root"));
+    (Fixture { base, subject, location, root }, Handle(opened.store))
+}
+
+impl Fixture {
+    pub fn attach(&mut self) -> Handle {
+        self.try_attach().expect("attach")
+    }
+
+    pub fn try_attach(&mut self) -> Reply<Handle> {
+        self.subject.attach(&self.location).map(Handle)
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.root.join("log.jsonl")
+    }
+}
+
+impl Handle {
+    pub fn mailbox(&mut self) -> &mut dyn MailboxStore {
+        self.0.mailbox().expect("a mailbox store")
+    }
+
+    pub fn append(&mut self, handle: &str, body: impl Into<Value>) -> u64 {
+        self.mailbox().append(&at(handle), &body.into(), NOW).expect("append").0
+    }
+
+    pub fn claim(&mut self, handle: &str, owner: &str) -> Option<Delivery> {
+        self.mailbox().claim(&at(handle), &ask(owner), NOW).expect("claim")
+    }
+
+    pub fn ack(&mut self, handle: &str, owner: &str, lease: &LeaseId, up_to: u64) -> u64 {
+        self.mailbox().ack(&at(handle), owner, lease, Seq(up_to), NOW).expect("ack")
+    }
+
+    pub fn ack_all(&mut self, handle: &str) {
+        let delivery = self.claim(handle, "acker").expect("something to ack");
+        let last = delivery.messages.last().expect("never empty").seq;
+        self.ack(handle, "acker", &delivery.lease, last.0);
+    }
+
+    pub fn peek(&mut self, handle: &str) -> Vec<(u64, Value)> {
+        pairs(self.mailbox().peek(&at(handle), NOW).expect("peek"))
+    }
+
+    pub fn reap(&mut self) {
+        self.mailbox().reap(NOW).expect("reap");
+    }
+
+    pub fn drop_box(&mut self, handle: &str) -> u64 {
+        self.mailbox().drop_box(&at(handle), NOW).expect("drop")
+    }
+}
+
+pub fn pairs(messages: Vec<Message>) -> Vec<(u64, Value)> {
+    messages.into_iter().map(|message| (message.seq.0, message.body)).collect()
+}
+
+pub fn at(handle: &str) -> Address {
+    Address::new("default", handle)
+}
+
+pub fn ask(owner: &str) -> ClaimAsk {
+    ClaimAsk { owner: owner.to_owned(), ttl_ms: 60_000, max: None }
+}
+
+pub fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).expect("read")
+}
+
+pub fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).expect("write");
+}
+
+/// The breakdown's message; anything else is not loud enough.
+pub fn breakdown<T>(reply: Reply<T>) -> String {
+    match reply {
+        Err(StoreError::Broken(message)) => message,
+        Err(StoreError::Refused { reason, .. }) => panic!("a refusal ({reason}), no breakdown"),
+        Err(StoreError::Missing) => panic!("a missing method, no breakdown"),
+        Ok(_) => panic!("an answer, no breakdown"),
+    }
+}
+
+/// The refusal's reason code.
+pub fn refusal<T>(reply: Reply<T>) -> String {
+    match reply {
+        Err(StoreError::Refused { reason, .. }) => reason.into_owned(),
+        Err(StoreError::Broken(message)) => panic!("a breakdown, no refusal: {message}"),
+        Err(StoreError::Missing) => panic!("a missing method, no refusal"),
+        Ok(_) => panic!("an answer, no refusal"),
+    }
+}
