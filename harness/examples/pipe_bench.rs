@@ -29,8 +29,9 @@ type Failed = Box<dyn std::error::Error>;
 fn main() -> Result<ExitCode, Failed> {
     let mut command: Vec<OsString> = std::env::args_os().skip(1).collect();
     if command.first().is_some_and(|word| word == CHILD) {
-        let served =
-            on_deep_stack(|| serve(model(Clockwork::Caller), BufReader::new(io::stdin()), io::stdout()));
+        let served = on_deep_stack(|| {
+            serve(model(Clockwork::Caller), BufReader::new(io::stdin()), io::stdout())
+        });
         served??;
         return Ok(ExitCode::SUCCESS);
     }
@@ -185,8 +186,8 @@ impl Bench {
 }
 
 fn result(answer: Answer) -> Result<Value, Failed> {
-    match answer {
-        Answer::Result(value) => Ok(value),
-        other => Err(other.shown().to_string().into()),
+    if let Answer::Result(value) = answer {
+        return Ok(value);
     }
+    Err(answer.shown().to_string().into())
 }

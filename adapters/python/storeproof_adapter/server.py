@@ -67,7 +67,9 @@ def _converse(session: Session, requests: BinaryIO, answers: BinaryIO, threads: 
     try:
         while not session.ended:
             line = requests.readline()
-            if not line:
+            if not line.endswith(b"\n"):
+                if line:
+                    print("storeproof: stdin ended inside a line, dropped", file=sys.stderr)
                 break
             request = read_request(line) if not line.isspace() else None
             if request is None or request.notification:

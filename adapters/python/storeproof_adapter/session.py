@@ -10,7 +10,7 @@ from collections import deque
 from typing import Callable, NamedTuple
 
 from .mailbox import Json, NotWritten, Refused
-from .methods import OPS, BadAnswer, Op, an_object, argument, nothing
+from .methods import OPS, BadAnswer, Op, an_object, arguments, nothing
 from .subject import Handler, Opened, Params, Subject, registered_methods
 from .wire import (
     FAULT,
@@ -54,7 +54,7 @@ def read_request(line: bytes) -> Request:
     if not isinstance(value, dict):
         return _not_a_request(None, "a request is one JSON object; batches are not served")
     request_id = value.get("id")
-    if type(request_id) not in (int, str) and "id" in value:
+    if type(request_id) is not int and "id" in value:
         return _not_a_request(None, "`id` is an integer")
     method = value.get("method")
     if not isinstance(method, str) or value.get("jsonrpc") != "2.0":
@@ -82,7 +82,7 @@ class Session:
         # Only the newest are kept; of an older one the id alone remains, and the SDK refuses.
         self._closed: dict[str, object | None] = {}
         self._closed_kept: deque[str] = deque()
-        subject._stores = self._open
+        subject._find = self._find
         self._own: dict[str, Handler] = {
             "initialize": self._initialize,
             "store/open": self._store_open,
@@ -109,7 +109,9 @@ class Session:
             return _error(request.id, REFUSED, no.message, {**no.data, "reason": no.reason})
         except BaseException as fault:  # Even sys.exit: the bench is owed an answer to each call.
             traceback.print_exc(file=sys.stderr)
-            return _error(request.id, FAULT, f"{request.method}: {_told(fault)}")
+            # What cannot be written is no answer. Where any error is one, only this code is none.
+            code = PARSE_ERROR if request.method in _THROWING_ANSWERS else FAULT
+            return _error(request.id, code, f"{request.method}: {_told(fault)}")
 
     def end(self) -> None:
         """Close what is still open, once. What cannot close tells its author so on stderr."""
@@ -131,13 +133,14 @@ class Session:
         if not _declared(self.subject, method):
             raise _not_served(method, "its capability is not declared")
         try:
-            return an_object(method, self._registered[method](params))
+            answer = self._asked(method, params.get("store"), self._registered[method], params)
         except (Refused, RpcError):
             raise
-        except Exception as why:
+        except BaseException as why:
             if method not in _THROWING_ANSWERS:
                 raise
             raise Refused("threw", _told(why)) from why
+        return an_object(method, answer)
 
     def _mailbox(self, method: str, op: Op, params: Params) -> Json:
         declared = self.subject.capabilities
@@ -145,23 +148,24 @@ class Session:
             raise _not_served(method, "neither mailbox nor queue is declared")
         if op.capability is not None and not getattr(declared, op.capability):
             raise _not_served(method, f"{op.capability} is not declared")
-        store_id = argument(method, params, "store")
-        arguments = [argument(method, params, field) for field in op.fields.split()]
-        store = self._find(store_id)
-        function = getattr(store, op.function, None)
-        if function is None:
-            raise _not_served(method, f"{type(store).__name__} has no {op.function}")
+        store_id, *rest = arguments(method, params, op.fields)
+        function = getattr(self._find(store_id), op.function, _not_written)
+        return op.answer(self._asked(method, store_id, function, *rest))
+
+    def _asked(
+        self, method: str, store_id: Json, function: Callable[..., object], *given: Json
+    ) -> object:
+        """Run the author's code. On a closed store whatever it raises is the refusal `closed`."""
         try:
-            answer = function(*arguments)
+            return function(*given)
         except NotWritten:
-            raise _not_served(method, f"{type(store).__name__} has no {op.function}") from None
-        except Refused:
+            raise _not_served(method, "the author's class has no such method") from None
+        except (Refused, RpcError):
             raise
         except Exception as why:
-            if store_id not in self._closed:
+            if not isinstance(store_id, str) or store_id not in self._closed:
                 raise
             raise Refused("closed", f"the store is closed ({_told(why)})") from why
-        return op.answer(answer)
 
     def _find(self, store_id: str) -> object:
         for stores in (self._open, self._closed):
@@ -194,7 +198,7 @@ class Session:
         return answer
 
     def _store_open(self, params: Params) -> Json:
-        opened = self._written("store/open", self.subject.open)
+        opened = self._asked("store/open", None, self.subject.open)
         if not isinstance(opened, Opened):
             opened = Opened(opened)
         if opened.root is not None and not os.path.isabs(opened.root):
@@ -207,18 +211,17 @@ class Session:
         return answer
 
     def _store_attach(self, params: Params) -> Json:
-        location = argument("store/attach", params, "location")
-        return self._keep("attach", self._written("store/attach", self.subject.attach, location))
+        (location,) = arguments("store/attach", params, ("location",))
+        store = self._asked("store/attach", None, self.subject.attach, location)
+        return self._keep("attach", store)
 
     def _store_close(self, params: Params) -> Json:
-        store_id = argument("store/close", params, "store")
+        (store_id,) = arguments("store/close", params, ("store",))
         if store_id in self._closed and self._closed[store_id] is None:
             return {}
         store = self._find(store_id)
-        close: Callable[[], object] | None = getattr(store, "close", None)
-        if close is None:
-            raise _not_served("store/close", f"{type(store).__name__} has no close")
-        nothing("close")(self._written("store/close", close))
+        close = getattr(store, "close", _not_written)
+        nothing("close")(self._asked("store/close", store_id, close))
         if self._open.pop(store_id, None) is not None:
             self._closed[store_id] = store
             self._closed_kept.append(store_id)
@@ -227,8 +230,9 @@ class Session:
         return {}
 
     def _store_destroy(self, params: Params) -> Json:
-        location = argument("store/destroy", params, "location")
-        return nothing("destroy")(self._written("store/destroy", self.subject.destroy, location))
+        (location,) = arguments("store/destroy", params, ("location",))
+        answer = self._asked("store/destroy", None, self.subject.destroy, location)
+        return nothing("destroy")(answer)
 
     def _shutdown(self, params: Params) -> Json:
         self.end()
@@ -241,12 +245,6 @@ class Session:
         self._open[store_id] = store
         return {"store": store_id}
 
-    def _written(self, method: str, function: Callable[..., object], *arguments: Json) -> object:
-        try:
-            return function(*arguments)
-        except NotWritten:
-            raise _not_served(method, f"{function.__qualname__} is not written") from None
-
 
 def _declared(subject: Subject, method: str) -> bool:
     family = method.split("/")[0]
@@ -256,6 +254,10 @@ def _declared(subject: Subject, method: str) -> bool:
         return True
     served = getattr(subject.capabilities, "site_rules" if family == "rules" else family)
     return served if isinstance(served, bool) else method in served
+
+
+def _not_written(*_: Json) -> None:
+    raise NotWritten
 
 
 def _not_served(method: str, why: str) -> RpcError:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, TypedDict, TypeVar
 
-from .mailbox import Json, NotWritten, Refused
+from .mailbox import Json, NotWritten
 from .wire import INVALID_PARAMS, RpcError
 
 Params = dict[str, Json]
@@ -118,7 +118,7 @@ class Subject:
     faces: Sequence[Face] = ()
     server: Server | None = None
 
-    _stores: dict[str, object] = {}  # The session's own, set by `serve`.
+    _find: Callable[[str], object]  # The session's own, set by `serve`.
 
     def open(self) -> object:
         """Open a FRESH, EMPTY store: return it (a `Mailbox`), or an `Opened` around it."""
@@ -136,14 +136,12 @@ class Subject:
         """Called once before the process ends, after the stores still open were closed."""
 
     def store(self, params: Params) -> Any:
-        """For methods registered with `@method`: the open store that `params["store"]` names.
-        Refuses `closed` when there is none."""
+        """For methods registered with `@method`: the store that `params["store"]` names, also once
+        it is closed. Refuses `closed` when there is none."""
         store_id = params.get("store")
         if not isinstance(store_id, str):
             raise RpcError(INVALID_PARAMS, "`store` is a string")
-        if store_id not in self._stores:
-            raise Refused("closed", f"no store is open under the id {store_id}")
-        return self._stores[store_id]
+        return self._find(store_id)
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Json])

@@ -53,16 +53,16 @@ def take_stdio() -> tuple[BinaryIO, BinaryIO]:
 
 def write_line(answers: BinaryIO, line: bytes) -> None:
     """Hand the whole line to the pipe. `answers` is unbuffered, so nothing stays behind."""
-    rest = memoryview(line)
-    while rest:
-        rest = rest[answers.write(rest) :]
+    written = answers.write(line)
+    while written < len(line):
+        written += answers.write(memoryview(line)[written:])
 
 
 def decode(line: bytes) -> Json:
     """Read one request line, or raise `BadText`."""
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
-        if b"\\ud" in line.lower():
+        value = _DECODER.decode(line.decode("utf-8"))
+        if b"\\u" in line and b"\\ud" in line.lower():
             encode(value)  # An escaped lone surrogate parses in Python but cannot be sent back.
     except (ValueError, RecursionError) as why:
         raise BadText(f"{type(why).__name__}: {why}") from why
@@ -75,9 +75,6 @@ def encode(value: Json) -> bytes:
     return _ENCODER.encode(value).encode("utf-8") + b"\n"
 
 
-_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-
-
 def _no_constant(word: str) -> float:
     raise BadText(f"{word} is not JSON")
 
@@ -87,3 +84,8 @@ def _finite(digits: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise BadText(f"{digits} is beyond what a double holds")
     return number
+
+
+# Built once: `json.loads` and `json.dumps` with options build theirs for every line.
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -11,6 +11,7 @@ pub mod clause;
 pub mod host;
 pub mod json;
 pub mod mailbox;
+pub mod page;
 pub mod sim;
 pub mod subject;
 pub mod suite;

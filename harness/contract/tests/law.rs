@@ -65,7 +65,8 @@ fn words_are_there() {
     let mut names = BTreeSet::new();
     for (suite, clause, mutant) in mutants() {
         assert!(names.insert(mutant.name), "the mutant {} stands twice", mutant.name);
-        assert!(!mutant.fault.is_empty(), "{} {}", suite.clause_id(clause), mutant.name);
+        let is_verb = mutant.fault.starts_with(char::is_lowercase);
+        assert!(is_verb, "{} {}: {}", suite.clause_id(clause), mutant.name, mutant.fault);
     }
 }
 
@@ -85,6 +86,17 @@ fn the_model_holds_every_clause_by_both_clocks() {
             assert_eq!(judged.advisories, Vec::<String>::new(), "{}", suite.clause_id(clause));
         }
     }
+}
+
+#[test]
+fn the_page_of_clauses_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLAUSES.md");
+    let page = storeproof_contract::page::clauses();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "docs/CLAUSES.md is not current: run scripts/regenerate");
 }
 
 /// Which clauses kill which mutant, by verdict alone: a fault or an undecided trial is no kill.

@@ -148,7 +148,8 @@ impl Stand for ProcessBackend {
                 return Ok(());
             }
             if session.fault().is_none() {
-                self.notes.push("the child exited between two clauses and was started again".into());
+                self.notes
+                    .push("the child exited between two clauses and was started again".into());
             }
         }
         self.let_go();

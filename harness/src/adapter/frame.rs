@@ -243,7 +243,8 @@ fn incoming(line: &[u8], shape: Shape) -> Result<Incoming, Fault> {
     let id = match id {
         Json::Null => return wrong("a reply whose `id` is null, so it answers no call"),
         Json::String(_) => return wrong("a reply whose `id` is a string, not an integer"),
-        id => id.as_i64(),
+        Json::Number(id) => id.as_i64(),
+        Json::Bool(_) | Json::Array(_) | Json::Object(_) => None,
     };
     let Some(id) = id else {
         return wrong("a reply whose `id` is not an integer that was ever sent");
@@ -278,4 +279,150 @@ fn bad_line(message: String) -> Fault {
 
 fn bad_reply(message: String) -> Fault {
     Fault::new(FaultKind::BadReply, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn all(pieces: &[&[u8]], limit_bytes: usize) -> Result<Vec<Vec<u8>>, Fault> {
+        let mut lines = Lines::new(limit_bytes);
+        let mut found = Vec::new();
+        for piece in pieces {
+            lines.push(piece);
+            while let Some(line) = lines.next_line()? {
+                found.push(line.to_vec());
+            }
+        }
+        Ok(found)
+    }
+
+    fn reply(id: i64, result: Json) -> Incoming {
+        Incoming::Reply { id, outcome: Ok(result) }
+    }
+
+    #[test]
+    fn only_a_line_feed_ends_a_line() {
+        let text = "a\u{2028}b\rc\r\n\n \t\r\n\u{85}d\nunfinished";
+        let found = all(&[text.as_bytes()], 100).expect("lines");
+        assert_eq!(found, ["a\u{2028}b\rc".as_bytes(), "\u{85}d".as_bytes()]);
+    }
+
+    #[test]
+    fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+        let line = |count: usize, end: &str| format!("{}{end}", "x".repeat(count));
+        for end in ["\n", "\r\n"] {
+            assert!(all(&[line(10, end).as_bytes()], 10).is_ok());
+            assert!(all(&[line(11, end).as_bytes()], 10).is_err());
+        }
+        let fault = all(&[line(12, "").as_bytes()], 10).expect_err("unfinished");
+        assert_eq!(
+            fault.message,
+            "a line of 12 bytes so far, over the limit of 10: `xxxxxxxxxxxx`"
+        );
+    }
+
+    #[test]
+    fn the_buffer_of_a_large_line_is_given_back() {
+        let mut lines = Lines::new(LINE_BYTES_MAX);
+        lines.push(&vec![b'x'; 4 * KEPT_BYTES_MAX]);
+        lines.push(b"\n");
+        assert!(lines.next_line().expect("a line").is_some());
+        lines.push(b"y");
+        assert!(lines.bytes.capacity() < KEPT_BYTES_MAX);
+        assert_eq!(lines.unfinished(), b"y");
+    }
+
+    #[test]
+    fn levels_are_counted_outside_of_strings() {
+        let line = |inner: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{inner}"}}"#);
+        assert!(parse(line(&"[".repeat(5_000)).as_bytes()).is_ok());
+        assert!(parse(line(&r#"\"[{"#.repeat(5_000)).as_bytes()).is_ok());
+        let flat = format!(r#"{{"jsonrpc":"2.0","id":1,"result":[{}1]}}"#, "[],".repeat(5_000));
+        assert!(parse(flat.as_bytes()).is_ok());
+        // A million levels: a scan, or the stack would end here.
+        let fault = parse("[".repeat(1_000_000).as_bytes()).expect_err("too deep");
+        assert!(fault.message.contains("1100 levels at byte 1100"), "{fault}");
+    }
+
+    #[test]
+    fn null_is_a_result_and_unknown_members_are_ignored() {
+        let line = br#" {"x":[{}],"result":null,"id":7,"jsonrpc":"2.0","params":1} "#;
+        assert_eq!(parse(line), Ok(reply(7, Json::Null)));
+        let note = Incoming::Notification("log".to_owned());
+        assert_eq!(parse(br#"{"method":"log","params":[1]}"#), Ok(note));
+    }
+
+    #[test]
+    fn numbers_and_escapes_that_json_has_no_value_for_are_named() {
+        for (text, word) in [("1e999", "number out of range"), (r#""\ud800""#, "hex escape")] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{text}}}"#);
+            let fault = parse(line.as_bytes()).expect_err("no value");
+            assert_eq!(fault.kind, FaultKind::BadLine);
+            assert!(fault.message.contains(word), "{fault}");
+        }
+    }
+
+    /// Bytes of which many are JSON's own, so that the inner checks are reached.
+    fn json_like() -> impl Strategy<Value = Vec<u8>> {
+        let text =
+            r#"{ } [ ] , : " \ 1 -9e9 null "id": "jsonrpc":"2.0" "result": "error": "code":"#;
+        let others: [&'static [u8]; 6] =
+            [b"\"message\":", b"\"method\":", b"\xff", b"\xe6", b"\r", b"\n"];
+        let words: Vec<_> = text.split(' ').map(str::as_bytes).chain(others).collect();
+        let word = proptest::sample::select(words);
+        proptest::collection::vec(word, 0..40).prop_map(|words| words.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic_and_faults_are_bounded(
+            bytes in prop_oneof![proptest::collection::vec(any::<u8>(), 0..400), json_like()],
+            limit in 0_usize..300,
+        ) {
+            let mut lines = Lines::new(limit);
+            lines.push(&bytes);
+            loop {
+                let line = match lines.next_line() {
+                    Ok(Some(line)) => line,
+                    Ok(None) => break,
+                    Err(fault) => {
+                        prop_assert!(fault.message.len() < 8_000);
+                        break;
+                    }
+                };
+                prop_assert!(line.len() <= limit && !line.contains(&b'\n'));
+                if let Err(fault) = parse(line) {
+                    prop_assert!(fault.message.len() < 8_000);
+                    prop_assert!(matches!(fault.kind, FaultKind::BadLine | FaultKind::BadReply));
+                }
+            }
+        }
+
+        #[test]
+        fn a_reply_in_any_pieces_is_the_same_reply(
+            body in ".{0,40}",
+            id in 1_i64..1_000_000,
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
+            ending in prop_oneof![Just("\n"), Just("\r\n"), Just("\n\n\r\n")],
+        ) {
+            let line = json!({ "jsonrpc": "2.0", "id": id, "result": { "body": body } });
+            let text = format!("{line}{ending}{line}{ending}").into_bytes();
+            let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).collect();
+            at.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut from = 0;
+            for to in at.into_iter().chain([text.len()]) {
+                pieces.push(&text[from..to]);
+                from = to;
+            }
+            let found = all(&pieces, LINE_BYTES_MAX).expect("lines");
+            prop_assert_eq!(found.len(), 2);
+            for line in found {
+                prop_assert_eq!(parse(&line), Ok(reply(id, json!({ "body": body }))));
+            }
+        }
+    }
 }

@@ -102,7 +102,9 @@ pub enum StartError {
         why: String,
     },
     /// Another major version of the protocol or the kit: nothing runs, exit 2.
-    #[error("the subject speaks {what} {theirs}, this bench {what} {ours}: the majors must be equal")]
+    #[error(
+        "the subject speaks {what} {theirs}, this bench {what} {ours}: the majors must be equal"
+    )]
     WrongMajor {
         /// `protocol` or `kit`.
         what: &'static str,

@@ -167,3 +167,62 @@ fn panicked(doing: &str, panic: &(dyn std::any::Any + Send)) -> Fault {
         .unwrap_or("no message");
     Fault::new(FaultKind::Died, format!("the store panicked in {doing}: {words}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use storeproof_contract::mailbox::mutant::model;
+    use storeproof_contract::sim::Clockwork;
+    use storeproof_contract::subject::{Opened, Reply};
+
+    /// Panics at its second `store/open`.
+    struct Fragile(Box<dyn Subject>, u32);
+
+    impl Subject for Fragile {
+        fn manifest(&self) -> Manifest {
+            self.0.manifest()
+        }
+        fn open(&mut self) -> Reply<Opened> {
+            self.1 += 1;
+            assert!(self.1 < 2, "the second store is too much");
+            self.0.open()
+        }
+    }
+
+    fn backend() -> LocalBackend {
+        let space = RunSpace::create(Arc::default()).expect("scratch folder");
+        LocalBackend::new(Box::new(|| Box::new(Fragile(model(Clockwork::Caller), 0))), space)
+    }
+
+    #[test]
+    fn a_panic_ends_the_clause_and_a_fresh_subject_serves_the_next() {
+        let mut backend = backend();
+        let open = |backend: &mut LocalBackend| backend.call("store/open", &json!({}));
+        assert!(matches!(open(&mut backend), Answer::Result(_)));
+        let Answer::Fault(fault) = open(&mut backend) else { panic!("no fault") };
+        assert_eq!(fault.kind, FaultKind::Died);
+        assert!(fault.message.contains("store/open: the second store is too much"), "{fault}");
+        assert_eq!(open(&mut backend), Answer::Fault(fault));
+        backend.renew().expect("a fresh subject");
+        backend.begin_clause(Duration::from_secs(9));
+        assert!(matches!(open(&mut backend), Answer::Result(_)));
+    }
+
+    #[test]
+    fn calls_are_limited_in_number_and_time_and_the_clock_is_the_runs() {
+        let mut backend = backend();
+        backend.begin_clause(Duration::ZERO);
+        let Answer::Fault(fault) = backend.call("store/open", &json!({})) else { panic!("none") };
+        assert_eq!(fault.kind, FaultKind::Deadline);
+        backend.begin_clause(Duration::from_secs(60));
+        backend.calls = CALLS_PER_CLAUSE_MAX;
+        let Answer::Fault(fault) = backend.call("store/open", &json!({})) else { panic!("none") };
+        assert_eq!(fault.kind, FaultKind::Limit);
+        let until = backend.now_ms() + 30;
+        backend.wait_until(until).expect("waited");
+        assert!(backend.now_ms() >= until);
+        let fault = backend.wait_until(until + 3_600_000).expect_err("an hour");
+        assert_eq!(fault.kind, FaultKind::Limit);
+    }
+}

@@ -87,7 +87,8 @@ impl Child {
                 why: error.to_string(),
             })?;
         let pid = Pid::from_child(&inner);
-        let (stdin, stdout, stderr) = (inner.stdin.take(), inner.stdout.take(), inner.stderr.take());
+        let (stdin, stdout, stderr) =
+            (inner.stdin.take(), inner.stdout.take(), inner.stderr.take());
         // From here on `Drop` kills it, whatever fails.
         let child = Self {
             inner,
@@ -151,10 +152,10 @@ impl Child {
     /// Writes as much of `bytes` as the pipe takes now; answers how much that was.
     ///
     /// # Errors
-    /// The machine's. That the child closed its stdin is none: everything then counts as written, and
+    /// The machine's. That the child closed its stdin is none: nothing more is written, and
     /// [`Child::is_stdin_broken`] says so.
     pub fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(stdin) = &self.stdin else { return Ok(bytes.len()) };
+        let Some(stdin) = &self.stdin else { return Ok(0) };
         loop {
             match write(stdin, bytes) {
                 Ok(count) => return Ok(count),
@@ -163,7 +164,7 @@ impl Child {
                 Err(Errno::PIPE) => {
                     self.is_stdin_broken = true;
                     self.stdin = None;
-                    return Ok(bytes.len());
+                    return Ok(0);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -184,15 +185,17 @@ impl Child {
     ) -> io::Result<Turn> {
         let Some(stdout) = &self.stdout else { return Ok(Turn::Ended) };
         let wants_write = *written < pending.len();
-        let mut fds = Vec::with_capacity(3);
-        fds.push(PollFd::new(stdout, PollFlags::IN));
+        let mut fds = [(); 3].map(|()| PollFd::new(stdout, PollFlags::IN));
+        let mut count = 1;
         if let Some(stderr) = &self.stderr {
-            fds.push(PollFd::new(stderr, PollFlags::IN));
+            fds[count] = PollFd::new(stderr, PollFlags::IN);
+            count += 1;
         }
         if let Some(stdin) = self.stdin.as_ref().filter(|_| wants_write) {
-            fds.push(PollFd::new(stdin, PollFlags::OUT));
+            fds[count] = PollFd::new(stdin, PollFlags::OUT);
+            count += 1;
         }
-        if wait(&mut fds, time)? == 0 {
+        if wait(&mut fds[..count], time)? == 0 {
             return Ok(Turn::Idle);
         }
         let out = !fds[0].revents().is_empty();

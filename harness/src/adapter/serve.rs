@@ -36,7 +36,11 @@ pub fn serve(
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(fault) => {
-                    write_reply(&mut reply, &Json::Null, &refused(INVALID_REQUEST, &fault.message))?;
+                    write_reply(
+                        &mut reply,
+                        &Json::Null,
+                        &refused(INVALID_REQUEST, &fault.message),
+                    )?;
                     send(&mut output, &mut reply)?;
                     return Err(io::Error::new(io::ErrorKind::InvalidData, fault.message));
                 }
@@ -62,7 +66,8 @@ fn answer(host: &mut Host, line: &[u8], reply: &mut Vec<u8>) -> io::Result<bool>
     let request = match read(line) {
         Ok(Some(request)) => request,
         Ok(None) => return Ok(false),
-        Err((id, error)) => {
+        Err(refusal) => {
+            let (id, error) = *refusal;
             write_reply(reply, &id, &Answer::Error(error))?;
             return Ok(false);
         }
@@ -83,8 +88,9 @@ struct Request {
 }
 
 /// A request; none where the line is a notification. An error comes with the id to answer it under.
-fn read(line: &[u8]) -> Result<Option<Request>, (Json, RpcError)> {
-    let wrong = |code, message: String| (Json::Null, RpcError { code, message, data: None });
+fn read(line: &[u8]) -> Result<Option<Request>, Box<(Json, RpcError)>> {
+    let wrong =
+        |code, message: String| Box::new((Json::Null, RpcError { code, message, data: None }));
     let text = text(line).map_err(|fault| wrong(PARSE_ERROR, fault.message))?;
     nesting(line).map_err(|fault| wrong(PARSE_ERROR, fault.message))?;
     if text.trim_ascii_start().starts_with('[') {
@@ -102,7 +108,7 @@ fn read(line: &[u8]) -> Result<Option<Request>, (Json, RpcError)> {
         }
     };
     let refuse = |code, message: &str| {
-        (id.clone(), RpcError { code, message: message.to_owned(), data: None })
+        Box::new((id.clone(), RpcError { code, message: message.to_owned(), data: None }))
     };
     if shape.jsonrpc.as_ref().and_then(Json::as_str) != Some("2.0") {
         return Err(refuse(INVALID_REQUEST, "a request needs `jsonrpc`: \"2.0\""));
@@ -153,4 +159,72 @@ fn send(output: &mut impl Write, reply: &mut Vec<u8>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use storeproof_contract::mailbox::mutant::model;
+    use storeproof_contract::sim::Clockwork;
+
+    fn served(input: &str) -> Vec<Json> {
+        let mut output = Vec::new();
+        serve(model(Clockwork::Caller), input.as_bytes(), &mut output).expect("served");
+        let text = String::from_utf8(output).expect("UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    fn request(id: u64, method: &str, params: &Json) -> String {
+        format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+    }
+
+    #[test]
+    fn a_store_is_served_from_handshake_to_shutdown() {
+        let append =
+            json!({ "store": "s1", "scope": "default", "handle": "h", "body": 7, "now": 1 });
+        let input = request(1, "initialize", &json!({}))
+            + "\r\n\n"
+            + &request(2, "store/open", &json!({}))
+            + r#"{"jsonrpc":"2.0","method":"a/notification"}"#
+            + "\n"
+            + &request(3, "mailbox/append", &append)
+            + &request(4, "shutdown", &json!({}))
+            + &request(5, "store/open", &json!({}));
+        let replies = served(&input);
+        assert_eq!(replies[0]["result"]["pid"], json!(std::process::id()));
+        assert_eq!(replies[1]["result"]["store"], json!("s1"));
+        assert_eq!(replies[2], json!({ "jsonrpc": "2.0", "id": 3, "result": { "seq": 1 } }));
+        assert_eq!(replies[3], json!({ "jsonrpc": "2.0", "id": 4, "result": {} }));
+        assert_eq!(replies.len(), 4, "nothing is answered after shutdown");
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_and_the_next_one_served() {
+        for (line, id, code) in [
+            ("{", Json::Null, PARSE_ERROR),
+            ("17", Json::Null, INVALID_REQUEST),
+            ("[]", Json::Null, INVALID_REQUEST),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"shutdown"}]"#, Json::Null, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"shutdown"}"#, Json::Null, INVALID_REQUEST),
+            (r#"{"id":1,"method":"shutdown"}"#, json!(1), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1), INVALID_REQUEST),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"store/close","params":["s1"]}"#,
+                json!(1),
+                INVALID_PARAMS,
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, json!(1), -32601),
+        ] {
+            let replies = served(&format!("{line}\n{}", request(9, "store/open", &json!({}))));
+            assert_eq!(
+                (&replies[0]["id"], &replies[0]["error"]["code"]),
+                (&id, &json!(code)),
+                "{line}"
+            );
+            assert_eq!(replies[1]["id"], json!(9), "{line}");
+        }
+        let deep = format!("{}\n", "[".repeat(100_000));
+        assert_eq!(served(&deep)[0]["error"]["code"], json!(PARSE_ERROR));
+    }
 }

@@ -246,7 +246,7 @@ impl Session {
             }
             if now >= next_look {
                 if self.child.has_exited() {
-                    return self.reply_of_the_dead(&at);
+                    return self.reply_of_the_dead(&at, written);
                 }
                 next_look = now + SLICE;
             }
@@ -257,7 +257,7 @@ impl Session {
                 .map_err(|error| at.machine(&error))?;
             match turn {
                 Turn::Idle => {}
-                Turn::Ended => return self.reply_of_the_dead(&at),
+                Turn::Ended => return self.reply_of_the_dead(&at, written),
                 Turn::Moved => {
                     if let Some(outcome) = self.buffered(&at, Some(id))? {
                         return Ok(outcome);
@@ -317,32 +317,38 @@ impl Session {
     }
 
     fn too_late(&self, at: &At<'_>, limit: Duration, whose: &str, written: usize) -> Fault {
-        let mut message = format!("no reply within {limit:?} (the {whose} deadline)");
-        if written < self.request.len() {
-            let all = self.request.len();
-            message += &format!("; it had read only {written} of the request's {all} bytes");
-        }
-        if self.child.is_stdin_broken() {
-            message += "; it had closed its stdin";
-        }
-        message += &unfinished(self.lines.unfinished());
+        let detail = self.detail(written);
+        let message = format!("no reply within {limit:?} (the {whose} deadline){detail}");
         at.fault(FaultKind::Deadline, &message)
     }
 
     /// The child is gone or has closed its stdout. Its last whole line may still be the reply.
-    fn reply_of_the_dead(&mut self, at: &At<'_>) -> Result<Outcome, Fault> {
+    fn reply_of_the_dead(&mut self, at: &At<'_>, written: usize) -> Result<Outcome, Fault> {
         let End { how, was_killed } = self.child.end(&mut self.lines);
         if let Some(outcome) = self.buffered(at, Some(at.id))? {
             return Ok(outcome);
         }
         let closed = if was_killed { "it closed its stdout and went on, so " } else { "" };
-        let when = if at.method == "initialize" { "before the handshake" } else { "before it answered" };
-        let mut message = format!("the child is gone: {closed}{how} {when}");
-        if self.child.is_stdin_broken() {
-            message += "; the request could not be written whole (broken pipe)";
-        }
-        message += &unfinished(self.lines.unfinished());
+        let handshake = at.method == "initialize";
+        let when = if handshake { "before the handshake" } else { "before it answered" };
+        let detail = self.detail(written);
+        let message = format!("the child is gone: {closed}{how} {when}{detail}");
         Err(at.fault(FaultKind::Died, &message))
+    }
+
+    /// What a person should know besides: how far the request got, and what came of the reply.
+    fn detail(&self, written: usize) -> String {
+        let mut detail = String::new();
+        let all = self.request.len();
+        if written < all {
+            let broken = if self.child.is_stdin_broken() { " (broken pipe)" } else { "" };
+            detail = format!("; it took only {written} of the request's {all} bytes{broken}");
+        }
+        let half = self.lines.unfinished();
+        if !half.is_empty() {
+            detail += &format!("; half a line was on its stdout: {}", shown(half));
+        }
+        detail
     }
 
     /// Ends the session: nobody of the child's family is left, and `fault` is the answer from now on.
@@ -376,13 +382,6 @@ impl At<'_> {
     }
 }
 
-fn unfinished(bytes: &[u8]) -> String {
-    if bytes.is_empty() {
-        return String::new();
-    }
-    format!("; half a line was on its stdout: {}", shown(bytes))
-}
-
 fn bad_manifest(result: &Json, why: &str) -> StartError {
     let seen = shown(result.to_string().as_bytes());
     let message = format!("initialize answered what is no manifest ({why}): {seen}");
@@ -404,7 +403,9 @@ fn compare_versions(
         return Err(StartError::WrongMajor { what, theirs: theirs.to_owned(), ours });
     }
     Ok((version != own).then(|| {
-        format!("the subject speaks {what} {theirs}, this bench {what} {ours}: another minor version")
+        format!(
+            "the subject speaks {what} {theirs}, this bench {what} {ours}: another minor version"
+        )
     }))
 }
 

@@ -75,8 +75,10 @@ impl Snares {
             places.extend(beside.and_then(|folder| fs::canonicalize(folder).ok()));
         }
         let tmp = fs::canonicalize(&self.folder).unwrap_or_else(|_| self.folder.clone());
-        let is_inside = |place: &Path| real_root.as_ref().is_some_and(|root| place.starts_with(root));
-        let beside: Vec<_> = if root.is_some() { places.iter().cloned().collect() } else { vec![tmp.clone()] };
+        let is_inside =
+            |place: &Path| real_root.as_ref().is_some_and(|root| place.starts_with(root));
+        let beside: Vec<_> =
+            if root.is_some() { places.iter().cloned().collect() } else { vec![tmp.clone()] };
         places.insert(tmp.clone());
         let mut names = Vec::new();
         for place in places.into_iter().filter(|place| !is_inside(place)) {
@@ -214,5 +216,121 @@ impl Print {
             links: meta.nlink(),
             changed: (meta.mtime(), meta.mtime_nsec()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        scratch: tempfile::TempDir,
+        root: PathBuf,
+        snares: Snares,
+    }
+
+    fn place() -> (Place, Vec<String>) {
+        let scratch = tempfile::tempdir().expect("scratch folder");
+        let root = scratch.path().join("elsewhere/store");
+        fs::create_dir_all(&root).expect("root");
+        fs::create_dir(scratch.path().join("tmp")).expect("tmp");
+        let mut snares = Snares::new(&scratch.path().join("tmp"));
+        let names = snares.lay(root.to_str()).expect("laid");
+        (Place { scratch, root, snares }, names)
+    }
+
+    fn entries(folder: &Path) -> usize {
+        walk(folder).len()
+    }
+
+    fn walk(folder: &Path) -> Vec<PathBuf> {
+        let found: Vec<_> = fs::read_dir(folder).expect("a folder").flatten().collect();
+        let below = found.iter().filter(|entry| entry.path().is_dir());
+        let below: Vec<PathBuf> = below.flat_map(|entry| walk(&entry.path())).collect();
+        found.iter().map(fs::DirEntry::path).chain(below).collect()
+    }
+
+    #[test]
+    fn a_store_that_joins_names_to_its_root_is_caught() {
+        let (_, all) = place();
+        let mut caught = 0;
+        for number in 0..all.len() {
+            for suffix in ["", ".json"] {
+                let (mut place, names) = place();
+                let before = entries(place.scratch.path());
+                // What a C library makes of a NUL, and what sanitisers make of the disguises.
+                let name = names[number].split('\0').next().unwrap_or_default();
+                let name = name.replace('\\', "/").replace("%2f", "/").replace("....//", "../");
+                fs::create_dir_all(place.root.join("a")).expect("a folder of the store's");
+                let path = place.root.join(format!("{name}{suffix}"));
+                assert_eq!(place.snares.sprung(), Ok(Vec::new()));
+                fs::write(&path, "escaped").expect("a careless write");
+                let sprung = place.snares.sprung().expect("looked");
+                assert_eq!(sprung.len(), 1, "{name}{suffix}: {sprung:?}");
+                caught += 1;
+                place.snares.clear();
+                assert!(entries(place.scratch.path()) <= before, "something of the snares is left");
+                assert_eq!(place.snares.sprung(), Ok(Vec::new()), "cleared");
+            }
+        }
+        assert!(caught >= 30, "{caught}");
+    }
+
+    #[test]
+    fn a_canary_may_not_be_removed_replaced_or_changed() {
+        let doings: [fn(&Path); 5] = [
+            |path| fs::remove_file(path).expect("removed"),
+            |path| fs::write(path, "other").expect("written"),
+            |path| {
+                fs::remove_file(path).expect("removed");
+                fs::create_dir(path).expect("a folder instead");
+            },
+            |path| {
+                let content = fs::read(path).expect("read");
+                fs::write(path.with_extension("new"), content).expect("written");
+                fs::rename(path.with_extension("new"), path).expect("replaced by its equal");
+            },
+            |path| {
+                use std::os::unix::fs::PermissionsExt as _;
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600 ^ 0o020)).expect("mode");
+            },
+        ];
+        for (number, doing) in doings.into_iter().enumerate() {
+            let (place, _) = place();
+            let canary = place.snares.laid[number % 2].canary.as_ref().expect("a canary");
+            doing(&canary.path);
+            let sprung = place.snares.sprung().expect("looked");
+            assert!(sprung.len() == 1, "{number}: {sprung:?}");
+            assert!(sprung[0].starts_with(&*canary.path.to_string_lossy()), "{sprung:?}");
+        }
+    }
+
+    #[test]
+    fn what_happens_inside_the_root_and_to_other_files_is_not_judged() {
+        let (place, names) = place();
+        for name in &names {
+            let flat = name.replace(['/', '\\', '\0'], "_");
+            fs::write(place.root.join(flat), "kept inside").expect("written");
+        }
+        let token = place.snares.laid[0].token.clone();
+        fs::write(place.root.join(format!("{token}m")), "inside").expect("written");
+        fs::write(place.root.join("../other"), "a neighbour").expect("written");
+        assert_eq!(place.snares.sprung(), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn without_a_root_the_tmpdir_is_watched_and_a_relative_root_is_a_fault() {
+        let scratch = tempfile::tempdir().expect("scratch folder");
+        let mut snares = Snares::new(scratch.path());
+        assert!(!snares.lay(None).expect("laid").is_empty());
+        let fault = snares.lay(Some("store")).expect_err("relative");
+        assert_eq!(fault.kind, FaultKind::BadForm);
+        // A root that is the TMPDIR itself: the canary lies beside it, not in it.
+        let own = scratch.path().join("own");
+        fs::create_dir(&own).expect("own");
+        let mut snares = Snares::new(&own);
+        assert!(!snares.lay(own.to_str()).expect("laid").is_empty());
+        assert_eq!(entries(&own), 0);
+        drop(snares);
     }
 }

@@ -25,7 +25,7 @@ use storeproof_reports::{html, json, junit, terminal, write_atomically};
 mod progress;
 
 /// What the calls of one clause may take together at least, in seconds.
-const CLAUSE_S_MIN: u64 = 300;
+const CLAUSE_S_MIN: u64 = 600;
 /// The same, as a multiple of what one call may take.
 const CLAUSE_CALLS: u32 = 30;
 /// The greatest seed: what every JSON reader keeps exactly.

@@ -278,14 +278,14 @@ raw_lines(
 
 @strikes("mailbox/append")
 def repeated(request):
-    reply(request, {"seq": 1})
-    reply(request, {"seq": 1})
+    write('{"jsonrpc":"2.0","id":%d,"result":{"seq":1}}\n' % request["id"] * 2)
 
 
 @strikes("mailbox/append")
 def early(request):
-    reply(request, {"seq": 1})
-    line({"jsonrpc": "2.0", "id": request["id"] + 1, "result": {"seq": 2}})
+    # In one write, so that the second is there before its request was ever sent.
+    text = '{"jsonrpc":"2.0","id":%d,"result":{"seq":%d}}\n'
+    write(text % (request["id"], 1) + text % (request["id"] + 1, 2))
 
 
 @strikes("mailbox/append")

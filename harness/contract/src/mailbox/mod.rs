@@ -1,6 +1,8 @@
 //! The mailbox family: one ordered box per recipient, one lease per box.
 
 pub mod core;
+pub mod delivery;
+pub mod lease;
 pub mod model;
 pub mod moves;
 pub mod mutant;

@@ -80,23 +80,43 @@ pub static CLAUSE: Clause = Clause {
 fn check(t: &mut Trial<'_>) -> Verdict {
     let store = t.open()?;
     let alpha = at("alpha");
-    for body in bodies() {
-        if let Err(refusal) = t.try_append(&store, &alpha, &body)? {
+    let bodies = bodies();
+    let mut refused = Vec::new();
+    for body in &bodies {
+        if let Err(refusal) = t.try_append(&store, &alpha, body)? {
             t.expect_reason("mailbox/append", &refusal, &["invalid_body", "too_large"]);
-            t.advise(format!("the body {} was {refusal}", excerpt(&body)));
+            refused.push(format!("{} ({})", named(body), refusal.reason));
             continue;
         }
         let lease = t.claim_some(&store, &alpha, "ann", "what was appended is claimable")?;
         let got = &lease.messages[0].body;
-        if !same(got, &body) {
+        if !same(got, body) {
             return broken(
-                format!("a body comes back equal: {}", excerpt(&body)),
+                format!("a body comes back equal: {}", excerpt(body)),
                 format!("the claim delivered {}", excerpt(got)),
             );
         }
         t.ack(&store, &lease, lease.last_seq())?;
     }
+    if !refused.is_empty() {
+        t.advise(format!(
+            "{} of {} bodies were refused: {}",
+            refused.len(),
+            bodies.len(),
+            refused.join(", ")
+        ));
+    }
     Ok(())
+}
+
+/// A body in a few characters.
+fn named(body: &Json) -> String {
+    const CHARS_MAX: usize = 24;
+    let text = body.to_string();
+    match text.char_indices().nth(CHARS_MAX) {
+        None => text,
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
 }
 
 fn bodies() -> Vec<Json> {
