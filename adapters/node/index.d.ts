@@ -53,9 +53,10 @@ export interface MailboxStore<Seq = number> {
   /**
    * Leases the box to `owner` for `ttlMs` milliseconds and delivers a non-empty prefix of at most
    * `max` messages; `null` where nothing waits or another lease lives.
+   * `ttlMs` and `max` arrive as they were sent, whatever their type: check them.
    * @throws {Refused} `invalid_name`, `invalid_ttl`, `invalid_max`
    */
-  claim(args: Recipient & { owner: string; ttlMs: number; max?: number } & At): Awaitable<Delivery<Seq> | null>;
+  claim(args: Recipient & { owner: string; ttlMs: any; max?: any } & At): Awaitable<Delivery<Seq> | null>;
 
   /**
    * Settles the lease: what it delivered up to and including `upTo` is gone, the rest claimable.
@@ -68,7 +69,7 @@ export interface MailboxStore<Seq = number> {
   release?(args: Holder & At): Awaitable<unknown>;
 
   /** Moves the expiry to `now + ttlMs`. @throws {Refused} `lease_not_held`, `invalid_ttl` */
-  renew?(args: Holder & { ttlMs: number } & At): Awaitable<unknown>;
+  renew?(args: Holder & { ttlMs: any } & At): Awaitable<unknown>;
 
   /** Everything not yet acked, leased or not; changes nothing. @throws {Refused} `invalid_name` */
   peek?(args: Recipient & At): Awaitable<{ messages: Message<Seq>[] }>;
@@ -79,8 +80,11 @@ export interface MailboxStore<Seq = number> {
   /** Empties the box and ends its lease; `dropped` is how many messages went. @throws {Refused} `invalid_name` */
   drop(args: Recipient & At): Awaitable<{ dropped: number }>;
 
-  /** Lets go of files and connections. Called once; `serve` refuses later calls as `closed`. */
-  close?(): Awaitable<unknown>;
+  /**
+   * Lets go of files and connections. A second call does nothing; every other call then throws
+   * (`new Refused("closed")`, or whatever your storage throws: it is sent as that refusal).
+   */
+  close(): Awaitable<unknown>;
 }
 
 /** What the subject promises. Absent means false; an absent clock means `"wall"`. */
@@ -165,7 +169,7 @@ export interface Subject<Store extends object = MailboxStore> {
 
   /**
    * Further methods of the protocol by full name (`"face/read"`, `"memory/put"`, `"bundle/hash"`).
-   * `context.store` is the open store that `params.store` names. In `face/read`, `face/reopen` and
+   * `context.store` is the store that `params.store` names, also once it is closed. In `face/read`, `face/reopen` and
    * `face/seed` an exception is the answer (reason `threw`).
    */
   methods?: { [name: string]: RegisteredMethod<Store> };

@@ -16,7 +16,7 @@ const ALL: [&str; 3] = ["memory", "jsonl", "sqlite"];
 
 fn each(test: impl Fn(&str, &mut dyn Subject, Opened)) {
     for name in ALL {
-        let base = tempfile::tempdir().unwrap();
+        let base = common::scratch();
         let mut subject = storeproof_reference_stores::subject(name, base.path()).unwrap();
         let opened = subject.open().unwrap();
         test(name, subject.as_mut(), opened);

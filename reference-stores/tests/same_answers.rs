@@ -2,6 +2,8 @@
 //! the durable ones are spoken to through three handles at once and reopened in between.
 #![cfg(all(feature = "memory", feature = "jsonl", feature = "sqlite"))]
 
+mod common;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
@@ -298,7 +300,7 @@ fn random_scripts_get_equal_answers() {
     };
     let script = prop::collection::vec((0..HANDLES, op()), 1..OPS_PER_CASE_MAX);
     let played = TestRunner::new(config).run(&script, |script| {
-        let base = tempfile::tempdir()?;
+        let base = common::scratch();
         let make = |name| storeproof_reference_stores::subject(name, base.path()).unwrap();
         let mut reference = Player::new(model(Clockwork::Caller));
         let mut players = ["memory", "jsonl", "sqlite"].map(|name| (name, Player::new(make(name))));

@@ -148,7 +148,7 @@ fn every_receipt_of_busy_writers_is_found_though_another_compacts() {
 #[test]
 fn close_is_idempotent_and_what_comes_after_it_is_refused_b3_10() {
     for name in ["memory", "jsonl", "sqlite"] {
-        let base = tempfile::tempdir().unwrap();
+        let base = common::scratch();
         let mut subject = storeproof_reference_stores::subject(name, base.path()).unwrap();
         let mut handle = Handle(subject.open().unwrap().store);
         let lease = storeproof_contract::mailbox::store::LeaseId("x".to_owned());

@@ -18,6 +18,7 @@ const NEXT_FILE = "mailbox.json.next";
 
 class FileMailbox {
   #folder;
+  #isClosed = false;
 
   constructor(folder) {
     this.#folder = folder;
@@ -36,11 +37,11 @@ class FileMailbox {
     });
   }
 
-  claim({ scope, handle, owner, ttlMs, max = Infinity, now }) {
+  claim({ scope, handle, owner, ttlMs, max, now }) {
     const key = keyOf(scope, handle);
-    checkTtl(ttlMs);
-    if (max !== Infinity && !(Number.isInteger(max) && max > 0)) throw new Refused("invalid_max");
-    const box = load(this.#folder).boxes.get(key);
+    checkAboveZero(ttlMs, "invalid_ttl");
+    if (max !== undefined) checkAboveZero(max, "invalid_max");
+    const box = this.#load().boxes.get(key);
     if (!box || box.messages.length === 0) return null;
     if (isLive(box.lease, now)) return box.lease.owner === owner ? delivery(box) : null;
 
@@ -72,7 +73,7 @@ class FileMailbox {
   }
 
   renew({ ttlMs, ...holder }) {
-    checkTtl(ttlMs);
+    checkAboveZero(ttlMs, "invalid_ttl");
     this.#change((state) => {
       heldBox(state, holder).lease.expiry = holder.now + ttlMs;
     });
@@ -80,7 +81,7 @@ class FileMailbox {
 
   peek({ scope, handle }) {
     const key = keyOf(scope, handle);
-    return { messages: load(this.#folder).boxes.get(key)?.messages ?? [] };
+    return { messages: this.#load().boxes.get(key)?.messages ?? [] };
   }
 
   reap({ now }) {
@@ -101,11 +102,18 @@ class FileMailbox {
     });
   }
 
-  close() {} // no file stays open between calls, and leases live on in the state
+  close() {
+    this.#isClosed = true; // no file stays open between calls, and leases live on in the state
+  }
+
+  #load() {
+    if (this.#isClosed) throw new Refused("closed");
+    return load(this.#folder);
+  }
 
   /** Applies a change to a fresh copy of the state and keeps it, or throws and keeps nothing. */
   #change(apply) {
-    const state = load(this.#folder);
+    const state = this.#load();
     const answer = apply(state);
     save(this.#folder, state);
     return answer;
@@ -125,8 +133,9 @@ function keyOf(scope, handle) {
   return JSON.stringify([scope, handle]);
 }
 
-function checkTtl(ttlMs) {
-  if (!(Number.isFinite(ttlMs) && ttlMs > 0)) throw new Refused("invalid_ttl");
+/** `ttlMs` and `max` arrive as they were sent: "5", true and null are no numbers. */
+function checkAboveZero(value, reason) {
+  if (!(Number.isSafeInteger(value) && value > 0)) throw new Refused(reason);
 }
 
 function isLive(lease, now) {

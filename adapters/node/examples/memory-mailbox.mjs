@@ -11,16 +11,16 @@ class MemoryMailbox {
 
   append({ scope, handle, body }) {
     const key = keyOf(scope, handle);
-    if (!this.#boxes.has(key)) this.#boxes.set(key, { messages: [] });
+    if (!this.#open.has(key)) this.#open.set(key, { messages: [] });
     this.#lastSeq += 1;
-    this.#boxes.get(key).messages.push({ seq: this.#lastSeq, body });
+    this.#open.get(key).messages.push({ seq: this.#lastSeq, body });
     return { seq: this.#lastSeq };
   }
 
-  claim({ scope, handle, owner, ttlMs, max = Infinity, now }) {
-    const box = this.#boxes.get(keyOf(scope, handle));
-    checkTtl(ttlMs);
-    if (max !== Infinity && !(Number.isInteger(max) && max > 0)) throw new Refused("invalid_max");
+  claim({ scope, handle, owner, ttlMs, max, now }) {
+    const box = this.#open.get(keyOf(scope, handle));
+    checkAboveZero(ttlMs, "invalid_ttl");
+    if (max !== undefined) checkAboveZero(max, "invalid_max");
     if (!box || box.messages.length === 0) return null; // and no lease on nothing
     if (isLive(box.lease, now)) return box.lease.owner === owner ? delivery(box) : null;
 
@@ -45,35 +45,41 @@ class MemoryMailbox {
   }
 
   renew({ ttlMs, ...holder }) {
-    checkTtl(ttlMs);
+    checkAboveZero(ttlMs, "invalid_ttl");
     this.#held(holder).lease.expiry = holder.now + ttlMs;
   }
 
   peek({ scope, handle }) {
-    return { messages: this.#boxes.get(keyOf(scope, handle))?.messages ?? [] };
+    return { messages: this.#open.get(keyOf(scope, handle))?.messages ?? [] };
   }
 
   reap({ now }) {
-    for (const [key, box] of this.#boxes) {
+    for (const [key, box] of this.#open) {
       if (!isLive(box.lease, now)) box.lease = undefined;
-      if (box.messages.length === 0) this.#boxes.delete(key);
+      if (box.messages.length === 0) this.#open.delete(key);
     }
   }
 
   drop({ scope, handle }) {
     const key = keyOf(scope, handle);
-    const dropped = this.#boxes.get(key)?.messages.length ?? 0;
-    this.#boxes.delete(key);
+    const dropped = this.#open.get(key)?.messages.length ?? 0;
+    this.#open.delete(key);
     return { dropped };
   }
 
   close() {
-    this.#boxes.clear(); // `serve` refuses every later call on this store as `closed`
+    this.#boxes = undefined; // and a second call does the same again
+  }
+
+  /** The boxes; after `close` every call comes by here and is refused, never answered as empty. */
+  get #open() {
+    if (this.#boxes === undefined) throw new Refused("closed");
+    return this.#boxes;
   }
 
   /** The box whose live lease this caller holds. */
   #held({ scope, handle, owner, lease, now }) {
-    const box = this.#boxes.get(keyOf(scope, handle));
+    const box = this.#open.get(keyOf(scope, handle));
     const isHolder = isLive(box?.lease, now) && box.lease.id === lease && box.lease.owner === owner;
     if (!isHolder) throw new Refused("lease_not_held", `${owner} holds no live lease ${lease} here`);
     return box;
@@ -86,8 +92,9 @@ function keyOf(scope, handle) {
   return JSON.stringify([scope, handle]);
 }
 
-function checkTtl(ttlMs) {
-  if (!(Number.isFinite(ttlMs) && ttlMs > 0)) throw new Refused("invalid_ttl");
+/** `ttlMs` and `max` arrive as they were sent: "5", true and null are no numbers. */
+function checkAboveZero(value, reason) {
+  if (!(Number.isSafeInteger(value) && value > 0)) throw new Refused(reason);
 }
 
 function isLive(lease, now) {

@@ -15,9 +15,10 @@ class WallMailbox {
   #boxes = new Map(); // key -> { messages: [{ seq, body }], lease?, settled? }
   #lastSeq = 0;
   #leaseCount = 0;
+  #isClosed = false;
 
   append({ scope, handle, body }) {
-    const key = keyOf(scope, handle);
+    const key = this.#keyOf(scope, handle);
     if (Buffer.byteLength(JSON.stringify(body)) > BODY_BYTES_MAX) throw new Refused("too_large");
     if (!this.#boxes.has(key)) this.#boxes.set(key, { messages: [] });
     this.#lastSeq += SEQ_STEP;
@@ -26,9 +27,9 @@ class WallMailbox {
   }
 
   claim({ scope, handle, owner, ttlMs, max = CLAIM_MESSAGES_MAX }) {
-    const box = this.#boxes.get(keyOf(scope, handle));
-    if (!(Number.isFinite(ttlMs) && ttlMs > 0)) throw new Refused("invalid_ttl");
-    if (!(Number.isInteger(max) && max > 0)) throw new Refused("invalid_max");
+    const box = this.#boxes.get(this.#keyOf(scope, handle));
+    checkAboveZero(ttlMs, "invalid_ttl");
+    checkAboveZero(max, "invalid_max");
     if (!box || box.messages.length === 0 || isLive(box.lease)) return null;
 
     const messages = box.messages.slice(0, Math.min(max, CLAIM_MESSAGES_MAX));
@@ -39,7 +40,7 @@ class WallMailbox {
   }
 
   ack({ scope, handle, owner, lease, upTo }) {
-    const box = this.#boxes.get(keyOf(scope, handle));
+    const box = this.#boxes.get(this.#keyOf(scope, handle));
     if (isSame(box?.settled, lease, owner)) return { acked: 0 };
     if (!isLive(box?.lease) || !isSame(box.lease, lease, owner)) throw new Refused("lease_not_held");
     const rest = box.messages.filter(({ seq }) => seq > Math.min(upTo, box.lease.lastDelivered));
@@ -50,19 +51,36 @@ class WallMailbox {
     return { acked };
   }
 
-  reap() {} // nothing piles up: an expired lease is replaced by the next claim
+  reap() {
+    this.#checkOpen(); // and nothing piles up: an expired lease is replaced by the next claim
+  }
 
   drop({ scope, handle }) {
-    const key = keyOf(scope, handle);
+    const key = this.#keyOf(scope, handle);
     const dropped = this.#boxes.get(key)?.messages.length ?? 0;
     this.#boxes.delete(key);
     return { dropped };
   }
+
+  close() {
+    this.#isClosed = true;
+    this.#boxes.clear();
+  }
+
+  #checkOpen() {
+    if (this.#isClosed) throw new Refused("closed");
+  }
+
+  #keyOf(scope, handle) {
+    this.#checkOpen();
+    if (!NAME.test(scope) || !NAME.test(handle)) throw new Refused("invalid_name", `names look like ${NAME.source}`);
+    return `${scope} ${handle}`; // injective, since no accepted name holds a space
+  }
 }
 
-function keyOf(scope, handle) {
-  if (!NAME.test(scope) || !NAME.test(handle)) throw new Refused("invalid_name", `names look like ${NAME.source}`);
-  return `${scope} ${handle}`; // injective, since no accepted name holds a space
+/** `ttlMs` and `max` arrive as they were sent: "5", true and null are no numbers. */
+function checkAboveZero(value, reason) {
+  if (!(Number.isSafeInteger(value) && value > 0)) throw new Refused(reason);
 }
 
 function isSame(lease, id, owner) {

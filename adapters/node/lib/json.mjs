@@ -8,9 +8,13 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 // With the `u` flag, pairs are one character, so this finds only surrogates that stand alone.
 const LONE_SURROGATE = /\p{Cs}/u;
 
-/** Decodes one line; throws where the bytes are not UTF-8 or the text is not JSON. */
+/** Decodes one line; throws where it is not UTF-8, not JSON, or holds half a surrogate pair. */
 export function decode(bytes) {
-  return JSON.parse(utf8.decode(bytes));
+  const text = utf8.decode(bytes);
+  const value = JSON.parse(text);
+  // An escaped lone surrogate parses, but could not be sent back as it is.
+  if (text.includes("\\u") && /\\ud/i.test(text)) encode(value);
+  return value;
 }
 
 /**

@@ -86,11 +86,11 @@ function read(line) {
     const text = `this line is not JSON in UTF-8: ${error.message}`;
     return { complaint: errorLine(null, { code: CODE.notReadable, message: text }) };
   }
-  const isCall = isObject(message) && typeof message.method === "string";
+  const isCall = isObject(message) && message.jsonrpc === "2.0" && typeof message.method === "string";
   if (isCall && !Object.hasOwn(message, "id")) return {};
   if (isCall && Number.isSafeInteger(message.id)) return { request: message };
   const id = Number.isSafeInteger(message?.id) ? message.id : null;
-  const text = "a request is one object with an integer id and a method";
+  const text = 'a request is one object with jsonrpc: "2.0", an integer id and a method; batches are not served';
   return { complaint: errorLine(id, { code: CODE.notARequest, message: text }) };
 }
 

@@ -4,12 +4,13 @@ import { isAbsolute } from "node:path";
 import { inspect } from "node:util";
 import { AnswerFault, CODE, Refused, RequestError } from "./errors.mjs";
 import { encode, wellFormed } from "./json.mjs";
-import { pick, STORE_METHODS, TOMBSTONE_TAKES } from "./store-methods.mjs";
+import { nothing, pick, STORE_METHODS } from "./store-methods.mjs";
 import { isDeclared, isObject } from "./subject.mjs";
 
 const PROTOCOL = "1";
 const KIT = "1.0";
 const ERROR_MESSAGE_CHARS_MAX = 4000;
+const CLOSED_STORES_KEPT_MAX = 64;
 
 /** Where the store's own exception is its answer: the bench asks what a reader gets to see. */
 const THROWING_ANSWERS = new Set(["face/read", "face/reopen", "face/seed"]);
@@ -17,6 +18,10 @@ const THROWING_ANSWERS = new Set(["face/read", "face/reopen", "face/seed"]);
 export class Session {
   #subject;
   #open = new Map(); // store id -> the author's store
+  // A closed store is still asked: if it answers as if it were open, the bench must see that. Only
+  // the newest are kept; of an older one the id alone remains (null), and the SDK refuses.
+  #closed = new Map();
+  #closedKept = [];
   #opened = 0;
 
   constructor(subject) {
@@ -34,21 +39,26 @@ export class Session {
     }
   }
 
-  /** Closes whatever is still open; a store that cannot close is only logged. */
+  /** Closes whatever is still open, once; a store that cannot close is only logged. */
   async closeAll() {
-    for (const id of [...this.#open.keys()]) {
-      await this.#close(id).catch((error) => console.error(error));
+    const stores = [...this.#open.values()];
+    this.#open.clear();
+    for (const store of stores) {
+      try {
+        await store.close?.();
+      } catch (error) {
+        console.error(error);
+      }
     }
   }
 
   async #call(method, params) {
     switch (method) {
       case "initialize": return this.#introduce();
-      case "store/open": return this.#openStore(await this.#hook("open")(), method);
-      case "store/attach": return this.#openStore(await this.#hook("attach")(locationIn(params)), method);
-      case "store/close": return this.#close(this.#idIn(params));
-      case "store/destroy": await this.#hook("destroy")(locationIn(params)); return {};
-      case "recipient/tombstone": return this.#tombstone(params);
+      case "store/open": return this.#openStore(await this.#hook("open"), method);
+      case "store/attach": return this.#openStore(await this.#hook("attach", locationIn(params)), method);
+      case "store/close": return this.#close(params);
+      case "store/destroy": return nothing("destroy")(await this.#hook("destroy", locationIn(params)));
       case "shutdown": await this.closeAll(); return {};
       default: return STORE_METHODS.has(method)
         ? this.#callStore(method, params)
@@ -77,23 +87,17 @@ export class Session {
     return method === "store/open" ? { store: id, location, root } : { store: id };
   }
 
-  async #close(id) {
-    const store = this.#open.get(id);
-    if (store === undefined) {
-      if (this.#wasOpened(id)) return {};
-      throw new Refused("closed", `no store was ever opened as ${id}`);
+  async #close(params) {
+    const id = idIn(params);
+    if (this.#closed.get(id) === null) return {};
+    const answer = await this.#onStore(params, (store) => call(store, "close", "store/close"));
+    nothing("close")(answer);
+    if (this.#open.has(id)) {
+      this.#closed.set(id, this.#open.get(id));
+      this.#open.delete(id);
+      this.#closedKept.push(id);
+      if (this.#closedKept.length > CLOSED_STORES_KEPT_MAX) this.#closed.set(this.#closedKept.shift(), null);
     }
-    // From here on the id is dead, also where close itself fails.
-    this.#open.delete(id);
-    await store.close?.();
-    return {};
-  }
-
-  async #tombstone(params) {
-    if (!this.#subject.capabilities.tombstone) throw notServed("recipient/tombstone", "tombstone is not declared");
-    const tombstone = this.#hook("tombstone");
-    const args = pickOrRefuse(params, TOMBSTONE_TAKES);
-    await tombstone(this.#storeIn(params), args);
     return {};
   }
 
@@ -103,43 +107,35 @@ export class Session {
     if (!capabilities.mailbox && !capabilities.queue) throw notServed(method, "neither mailbox nor queue is declared");
     if (needs && !capabilities[needs]) throw notServed(method, `${needs} is not declared`);
     const args = pickOrRefuse(params, takes);
-    const store = this.#storeIn(params);
-    if (typeof store[op] !== "function") throw notServed(method, `the store has no method ${op}`);
-    return answer(await store[op](args));
+    return answer(await this.#onStore(params, (store) =>
+      op === "tombstone" ? this.#hook(op, store, args) : call(store, op, method, args)));
+  }
+
+  /** Runs the author's code on the store that is asked; on a closed one, what it throws is `closed`. */
+  async #onStore(params, run) {
+    const id = idIn(params);
+    const store = this.#open.get(id) ?? this.#closed.get(id);
+    if (!store) throw new Refused("closed", `no store is open as ${id}`);
+    try {
+      return await run(store);
+    } catch (error) {
+      if (!this.#closed.has(id) || error instanceof Refused || error instanceof RequestError) throw error;
+      throw new Refused("closed", `the store is closed (${told(error)})`);
+    }
   }
 
   async #callRegistered(method, params) {
     const methods = this.#subject.methods ?? {};
     if (!Object.hasOwn(methods, method)) throw notServed(method, "no such method is registered");
     if (!isDeclared(this.#subject, method)) throw notServed(method, "its capability is not declared");
-    const store = Object.hasOwn(params, "store") ? this.#storeIn(params) : undefined;
-    const answer = await methods[method](params, { store });
+    const run = (store) => methods[method](params, { store });
+    const answer = Object.hasOwn(params, "store") ? await this.#onStore(params, run) : await run();
     return method === "face/read" ? readAnswer(answer) : registeredAnswer(method, answer);
   }
 
-  #hook(name) {
-    const { [name]: hook } = this.#subject;
-    if (hook === undefined) throw notServed(name, `the subject has no method ${name}`);
-    return hook.bind(this.#subject);
-  }
-
-  #idIn(params) {
-    if (typeof params.store !== "string") throw new RequestError(CODE.badParams, "store must be a string");
-    return params.store;
-  }
-
-  #storeIn(params) {
-    const id = this.#idIn(params);
-    const store = this.#open.get(id);
-    if (store === undefined) {
-      throw new Refused("closed", `${id} ${this.#wasOpened(id) ? "is closed" : "was never opened"}`);
-    }
-    return store;
-  }
-
-  #wasOpened(id) {
-    const number = /^store-([1-9]\d*)$/.exec(id)?.[1];
-    return number !== undefined && Number(number) <= this.#opened;
+  #hook(name, ...args) {
+    if (this.#subject[name] === undefined) throw notServed(name, `the subject has no method ${name}`);
+    return this.#subject[name](...args);
   }
 }
 
@@ -152,13 +148,17 @@ export function errorLine(id, { code, message, data }) {
 function errorOf(method, error) {
   if (error instanceof RequestError) return { code: error.code, message: error.message };
   if (error instanceof Refused) return refusal(error);
-  const message = error instanceof Error ? `${error.name}: ${error.message}` : `thrown: ${inspect(error)}`;
+  const message = told(error);
   console.error(`storeproof: ${method} failed:`, error);
   if (!THROWING_ANSWERS.has(method)) return { code: CODE.fault, message };
   // Here any other error code counts as the store's answer. An answer that cannot be written is
   // not one, so it takes the code that the protocol keeps out of that rule.
   if (error instanceof AnswerFault) return { code: CODE.notReadable, message };
   return { code: CODE.refused, message, data: { reason: "threw" } };
+}
+
+function told(error) {
+  return error instanceof Error ? `${error.name}: ${error.message}` : `thrown: ${inspect(error)}`;
 }
 
 function refusal({ reason, message, data }) {
@@ -178,9 +178,19 @@ function readAnswer(answer) {
 }
 
 function registeredAnswer(method, answer) {
-  if (answer === undefined) return {};
+  if (answer === undefined || answer === null) return {};
   if (!isObject(answer)) throw new AnswerFault(`${method} must answer an object; it answered ${inspect(answer)}`);
   return answer;
+}
+
+function call(store, op, method, args) {
+  if (typeof store[op] !== "function") throw notServed(method, `the store has no method ${op}`);
+  return store[op](args);
+}
+
+function idIn(params) {
+  if (typeof params.store !== "string") throw new RequestError(CODE.badParams, "store must be a string");
+  return params.store;
 }
 
 function locationIn(params) {

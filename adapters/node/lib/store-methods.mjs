@@ -6,48 +6,59 @@
 import { AnswerFault } from "./errors.mjs";
 import { isObject } from "./subject.mjs";
 
-const RECIPIENT = { scope: "string", handle: "string" };
-const HOLDER = { ...RECIPIENT, owner: "string", lease: "string" };
-
-/** Wire name -> { op, needs, takes, answer }. A `takes` name that ends in `?` may be absent. */
-export const STORE_METHODS = new Map([
-  ["mailbox/append", { op: "append", takes: { ...RECIPIENT, body: "json", now: "integer" }, answer: receipt }],
-  ["mailbox/claim", {
-    op: "claim",
-    takes: { ...RECIPIENT, owner: "string", ttlMs: "number", "max?": "number", now: "integer" },
-    answer: delivery,
-  }],
-  ["mailbox/ack", { op: "ack", takes: { ...HOLDER, upTo: "seq", now: "integer" }, answer: count("acked") }],
-  ["mailbox/release", { op: "release", needs: "release", takes: { ...HOLDER, now: "integer" }, answer: nothing }],
-  ["mailbox/renew", {
-    op: "renew",
-    needs: "renew",
-    takes: { ...HOLDER, ttlMs: "number", now: "integer" },
-    answer: nothing,
-  }],
-  ["mailbox/peek", { op: "peek", needs: "peek", takes: { ...RECIPIENT, now: "integer" }, answer: contents }],
-  ["mailbox/reap", { op: "reap", takes: { now: "integer" }, answer: nothing }],
-  ["mailbox/drop", { op: "drop", takes: { ...RECIPIENT, now: "integer" }, answer: count("dropped") }],
-]);
-
-/** What `recipient/tombstone` takes, beside the store. */
-export const TOMBSTONE_TAKES = { ...RECIPIENT, now: "integer" };
-
 const FORMS = {
   string: (value) => typeof value === "string",
-  number: (value) => typeof value === "number",
   integer: Number.isSafeInteger,
   seq: (value) => typeof value === "number" || typeof value === "string",
   json: (value) => value !== undefined,
 };
 
+const RECIPIENT = { scope: "string", handle: "string" };
+const HOLDER = { ...RECIPIENT, owner: "string", lease: "string" };
+
+/**
+ * Wire name -> { op, needs, takes, answer }. A `takes` name that ends in `?` may be absent. `ttlMs`
+ * and `max` pass whatever they are: refusing a bad one is the store's.
+ */
+export const STORE_METHODS = new Map([
+  ["mailbox/append", { op: "append", takes: { ...RECIPIENT, body: "json", now: "integer" }, answer: receipt }],
+  ["mailbox/claim", {
+    op: "claim",
+    takes: { ...RECIPIENT, owner: "string", ttlMs: "json", "max?": "json", now: "integer" },
+    answer: delivery,
+  }],
+  ["mailbox/ack", { op: "ack", takes: { ...HOLDER, upTo: "seq", now: "integer" }, answer: count("acked") }],
+  ["mailbox/release", { op: "release", needs: "release", takes: { ...HOLDER, now: "integer" }, answer: nothing("release") }],
+  ["mailbox/renew", {
+    op: "renew",
+    needs: "renew",
+    takes: { ...HOLDER, ttlMs: "json", now: "integer" },
+    answer: nothing("renew"),
+  }],
+  ["mailbox/peek", { op: "peek", needs: "peek", takes: { ...RECIPIENT, now: "integer" }, answer: contents }],
+  ["mailbox/reap", { op: "reap", takes: { now: "integer" }, answer: nothing("reap") }],
+  ["mailbox/drop", { op: "drop", takes: { ...RECIPIENT, now: "integer" }, answer: count("dropped") }],
+  ["recipient/tombstone", {
+    op: "tombstone",
+    needs: "tombstone",
+    takes: { ...RECIPIENT, now: "integer" },
+    answer: nothing("tombstone"),
+  }],
+]);
+
+// Read once: `takes` is a list of { name, form, isOptional } from here on.
+for (const method of STORE_METHODS.values()) {
+  method.takes = Object.entries(method.takes).map(([entry, form]) => {
+    return { name: entry.replace("?", ""), form, isOptional: entry.endsWith("?") };
+  });
+}
+
 /** Picks the named parameters, or answers which one is missing or of the wrong form. */
 export function pick(params, takes) {
   const picked = {};
-  for (const [entry, form] of Object.entries(takes)) {
-    const name = entry.replace("?", "");
-    const value = Object.hasOwn(params, name) ? params[name] : undefined;
-    const isAbsent = value === undefined && name !== entry;
+  for (const { name, form, isOptional } of takes) {
+    const value = params[name];
+    const isAbsent = value === undefined && isOptional;
     if (!isAbsent && !FORMS[form](value)) return { wrong: `${name} must be a ${form} value` };
     picked[name] = value;
   }
@@ -59,13 +70,18 @@ function receipt(answer) {
   return { seq: seqOf(answer, "append") };
 }
 
+let isEmptyNoted = false;
+
 function delivery(answer) {
   if (answer === null) return null;
   const form = "claim must answer null, or { lease, messages } with at least one message";
   demand(isObject(answer) && typeof answer.lease === "string", form, answer);
   const { messages } = contents(answer, "claim");
   // Sent on as it is: a lease on nothing breaks the contract, and the bench says so by name.
-  if (messages.length === 0) console.error(`storeproof: ${form}; this one answered no message`);
+  if (messages.length === 0 && !isEmptyNoted) {
+    isEmptyNoted = true;
+    console.error(`storeproof: ${form}; this one answered no message`);
+  }
   return { lease: answer.lease, messages };
 }
 
@@ -94,8 +110,12 @@ function count(member) {
   };
 }
 
-function nothing() {
-  return {};
+/** For methods without an answer; false must not pass for a yes. */
+export function nothing(op) {
+  return (answer) => {
+    demand(answer !== false, `${op} answers nothing (to say no, throw new Refused(reason))`, answer);
+    return {};
+  };
 }
 
 function seqOf(answer, op) {

@@ -18,6 +18,8 @@ const ANSWERS = {
 const DELIVERIES = {
   undefined: undefined,
   empty: { lease: "l", messages: [] },
+  null: null,
+  numbers: { lease: "", messages: [0, -7, 1.5].map((seq) => ({ seq, body: 1 })) },
   list: [],
   noBody: { lease: "l", messages: [{ seq: 1 }] },
   infinite: { lease: "l", messages: [{ seq: 1, body: { deep: [Infinity] } }] },
@@ -30,6 +32,7 @@ const DELIVERIES = {
 
 class OddStore {
   log = [];
+  closes = 0;
 
   async append({ body }) {
     if (Object.hasOwn(ANSWERS, body)) return ANSWERS[body];
@@ -63,7 +66,13 @@ class OddStore {
     return { dropped: 0 };
   }
 
+  release() {
+    return false;
+  }
+
   close() {
+    this.closes += 1;
+    if (this.closes > 2) throw new BodyError("bad file descriptor");
     if (process.env.ODD_CLOSED) fs.appendFileSync(process.env.ODD_CLOSED, "closed\n");
   }
 }
@@ -77,6 +86,7 @@ serve({
   capabilities: {
     mailbox: true,
     tombstone: true,
+    release: true,
     concurrent: process.env.ODD_CONCURRENT === "1",
     bundle: ["bundle/hash"],
     memory: true,

@@ -160,8 +160,9 @@ for (const name of ["memory-mailbox.mjs", "file-mailbox.mjs"]) {
           assert.equal(await child.refusal(`mailbox/${op}`, wrong), "invalid_name", op);
         }
       }
-      for (const [wrong, reason] of [[{ ttlMs: 0 }, "invalid_ttl"], [{ ttlMs: -1 }, "invalid_ttl"], [{ max: 0 }, "invalid_max"], [{ max: -2 }, "invalid_max"], [{ max: 1.5 }, "invalid_max"]]) {
-        assert.equal(await child.refusal("mailbox/claim", b.params({ owner: "A", ttlMs: 10, ...wrong })), reason);
+      for (const wrong of [0, -1, 1.5, "5", true, null, [1]]) {
+        assert.equal(await child.refusal("mailbox/claim", b.params({ owner: "A", ttlMs: wrong })), "invalid_ttl");
+        assert.equal(await child.refusal("mailbox/claim", b.params({ owner: "A", ttlMs: 10, max: wrong })), "invalid_max");
       }
       assert.deepEqual(bodies(await b.claim("B")), ["m"]);
     });
@@ -197,6 +198,7 @@ describe("file-mailbox.mjs, durable", () => {
     const { lease } = await b.claim("A", { ttlMs: 100 });
 
     await first.call("store/close", { store: b.store });
+    assert.equal((await first.error("mailbox/peek", b.params())).message, "closed");
     ({ store: b.store } = await first.call("store/attach", { location: b.location }));
     assert.equal(await b.claim("B"), null);
     await first.kill();
@@ -293,8 +295,19 @@ describe("wall-mailbox.mjs", () => {
     assert.equal(await child.refusal("mailbox/append", b.params({ body: "x".repeat(5000) })), "too_large");
     await b.append("x".repeat(1024));
     assert.equal(await b.drop(), 1);
-    for (const [wrong, reason] of [[{ ttlMs: 0 }, "invalid_ttl"], [{ max: 0 }, "invalid_max"]]) {
+    for (const [wrong, reason] of [[{ ttlMs: 0 }, "invalid_ttl"], [{ ttlMs: "5" }, "invalid_ttl"], [{ max: 0 }, "invalid_max"]]) {
       assert.equal(await child.refusal("mailbox/claim", b.params({ owner: "A", ttlMs: 10, ...wrong })), reason);
+    }
+  });
+
+  test("a closed store refuses by itself", async () => {
+    const b = await Box.open(child);
+    for (let n = 0; n < 2; n += 1) assert.deepEqual(await child.call("store/close", { store: b.store }), {});
+    for (const op of ["append", "claim", "ack", "reap", "drop"]) {
+      const params = b.params({ owner: "A", ttlMs: 5, lease: "l", upTo: 1, body: 1 });
+      const { code, message, data } = await child.error(`mailbox/${op}`, params);
+      // The SDK would turn a TypeError into the same reason: its message then says more than "closed".
+      assert.deepEqual([code, message, data.reason], [-32001, "closed", "closed"], op);
     }
   });
 

@@ -92,7 +92,7 @@ describe("a well-behaved store", () => {
   });
 
   test("a line that is not JSON, or not UTF-8, gets -32700 with a null id, and the next call works", async () => {
-    for (const junk of [Buffer.from("{half\n"), Buffer.from([0x22, 0xff, 0xfe, 0x22, 0x0a]), Buffer.from("\ufeff{}\n")]) {
+    for (const junk of [Buffer.from("{half\n"), Buffer.from([0x22, 0xff, 0xfe, 0x22, 0x0a]), Buffer.from("\ufeff{}\n"), Buffer.from('"\\uD800"\n')]) {
       const { answer } = child.expect(null);
       child.process.stdin.write(junk);
       assert.equal((await answer).error.code, -32700);
@@ -101,7 +101,7 @@ describe("a well-behaved store", () => {
   });
 
   test("JSON that is no request gets -32600", async () => {
-    for (const [line, id] of [["[]", null], ["null", null], ['"x"', null], ['{"id":900}', 900], ['{"id":"x","method":"m"}', null]]) {
+    for (const [line, id] of [["[]", null], ["null", null], ['"x"', null], ['{"id":900}', 900], ['{"id":901,"method":"shutdown"}', 901], ['{"id":"x","method":"m"}', null]]) {
       const { answer } = child.expect(id);
       child.process.stdin.write(`${line}\n`);
       assert.equal((await answer).error.code, -32600, line);
@@ -110,7 +110,7 @@ describe("a well-behaved store", () => {
 
   test("malformed params get -32602 and say which one", async () => {
     const good = box.params({ owner: "A", ttlMs: 5 });
-    for (const [name, value] of [["scope", 5], ["handle", null], ["owner", undefined], ["ttlMs", "soon"], ["max", "1"], ["now", 1.5], ["store", 3]]) {
+    for (const [name, value] of [["scope", 5], ["handle", null], ["owner", undefined], ["ttlMs", undefined], ["now", 1.5], ["store", 3]]) {
       const error = await child.error("mailbox/claim", { ...good, [name]: value });
       assert.equal(error.code, -32602, name);
       assert.match(error.message, new RegExp(name));
@@ -134,7 +134,8 @@ describe("a well-behaved store", () => {
     assert.deepEqual(await child.call("store/close", { store: closing.store }), {});
     const holder = { owner: "A", lease: "lease-1", ttlMs: 5, upTo: 1, body: 1 };
     for (const op of ["append", "claim", "ack", "release", "renew", "peek", "reap", "drop"]) {
-      assert.equal(await child.refusal(`mailbox/${op}`, closing.params(holder)), "closed", op);
+      const { message, data } = await child.error(`mailbox/${op}`, closing.params(holder));
+      assert.deepEqual([message, data.reason], ["closed", "closed"], op); // by the store itself
     }
     assert.equal(await child.refusal("store/close", { store: "store-999" }), "closed");
     assert.equal(await child.refusal("mailbox/peek", { ...box.params(), store: "elsewhere" }), "closed");
@@ -207,6 +208,42 @@ describe("an odd store", () => {
     const empty = await child.call("mailbox/claim", box.sibling({ handle: "empty" }).params({ owner: "A", ttlMs: 5 }));
     assert.deepEqual(empty, { lease: "l", messages: [] });
     await child.logged(/at least one message/);
+    const numbers = await child.call("mailbox/claim", box.sibling({ handle: "numbers" }).params({ owner: "A", ttlMs: 5 }));
+    assert.deepEqual(numbers, { lease: "", messages: [0, -7, 1.5].map((seq) => ({ seq, body: 1 })) });
+  });
+
+  test("a closed store answers for itself, null included; what it throws is the refusal closed", async () => {
+    const closed = await Box.open(child, { handle: "null" });
+    for (let n = 0; n < 2; n += 1) assert.deepEqual(await child.call("store/close", { store: closed.store }), {});
+    assert.equal(await closed.claim("A"), null);
+    assert.equal(await closed.append("x"), 1);
+    assert.equal(await child.refusal("mailbox/append", closed.params({ body: "throw" })), "closed");
+    assert.equal(await child.refusal("mailbox/append", closed.params({ body: "refuse" })), "too_large");
+    assert.equal(await child.refusal("store/close", { store: closed.store }), "closed");
+    const { entries } = await child.call("memory/list", { store: closed.store });
+    assert.deepEqual(entries, ["x"]);
+  });
+
+  test("of many closed stores old ones are let go", async () => {
+    const first = await Box.open(child, { handle: "null" });
+    for (let store = first.store, n = 0; n < 70; n += 1) {
+      await child.call("store/close", { store });
+      ({ store } = await child.call("store/open", {}));
+    }
+    assert.deepEqual(await child.call("store/close", { store: first.store }), {});
+    assert.equal(await child.refusal("mailbox/claim", first.params({ owner: "A", ttlMs: 5 })), "closed");
+  });
+
+  test("ttlMs and max reach the store as they were sent", async () => {
+    const params = box.sibling({ handle: "null" }).params({ owner: "A" });
+    for (const sent of [{ ttlMs: "soon" }, { ttlMs: null }, { ttlMs: true, max: null }, { ttlMs: 5, max: "1" }]) {
+      assert.equal(await child.call("mailbox/claim", { ...params, ...sent }), null);
+    }
+  });
+
+  test("false does not pass for a yes", async () => {
+    const error = await child.error("mailbox/release", box.params({ owner: "A", lease: "l" }));
+    assert.deepEqual([error.code, /Refused/.test(error.message)], [-32603, true]);
   });
 
   test("members beside the answer's own never reach the wire", async () => {

@@ -31,7 +31,7 @@ SCHEMA = """
 CREATE TABLE box (
     id INTEGER PRIMARY KEY, scope TEXT NOT NULL, handle TEXT NOT NULL,
     last_seq INTEGER NOT NULL DEFAULT 0, tombstoned INTEGER NOT NULL DEFAULT 0,
-    lease TEXT, owner TEXT, expires REAL, delivered INTEGER,
+    lease TEXT, owner TEXT, expires INTEGER, delivered INTEGER,
     UNIQUE (scope, handle)
 );
 CREATE TABLE message (
@@ -80,7 +80,7 @@ class SqliteMailbox(Mailbox):
         named(scope, handle)
         positive("invalid_ttl", ttl_ms)
         if max_messages is not None:
-            positive("invalid_max", max_messages, kinds=(int,))
+            positive("invalid_max", max_messages)
         with self._transaction():
             box = self._box(scope, handle)
             if box is None:
@@ -203,10 +203,10 @@ def named(scope: str, handle: str) -> None:
         raise Refused("invalid_name", "scope and handle are never empty")
 
 
-def positive(reason: str, value: Any, kinds: tuple[type, ...] = (int, float)) -> None:
+def positive(reason: str, value: Any) -> None:
     # type() and not isinstance(): bool is an int in Python, and no number here.
-    if type(value) not in kinds or not 0 < value <= NUMBER_MAX:
-        raise Refused(reason, f"a number above 0 and at most {NUMBER_MAX}, not {value!r}")
+    if type(value) is not int or not 0 < value <= NUMBER_MAX:
+        raise Refused(reason, f"an integer above 0 and at most {NUMBER_MAX}, not {value!r}")
 
 
 class SqliteSubject(Subject):

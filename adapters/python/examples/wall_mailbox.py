@@ -62,7 +62,7 @@ class WallMailbox(Mailbox):
         self, scope: str, handle: str, owner: str, ttl_ms: Any, max_messages: Any, now: int
     ) -> Claim | None:
         box = self._box(scope, handle)
-        if type(ttl_ms) not in (int, float) or ttl_ms <= 0:
+        if type(ttl_ms) is not int or ttl_ms <= 0:
             raise Refused("invalid_ttl", f"{ttl_ms!r} is no span of time")
         if max_messages is not None and (type(max_messages) is not int or max_messages <= 0):
             raise Refused("invalid_max", f"{max_messages!r} is no number of messages")

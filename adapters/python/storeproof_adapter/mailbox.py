@@ -53,7 +53,7 @@ class Mailbox:
     `now` is integer epoch milliseconds. With `clock="caller"` judge leases by it; with
     `clock="wall"` ignore it. `scope`, `handle`, `owner` and `lease` always arrive as str (an empty
     one is yours to refuse); `ttl_ms` and `max_messages` arrive as they were sent, whatever their
-    type, because refusing a bad one is part of the contract. What you return is sent as it is. Arguments are passed by position, in
+    type, because refusing a bad one is part of the contract. Arguments are passed by position, in
     the order shown, so you may rename them. After `close` the bench calls again on purpose: raise.
     """
 

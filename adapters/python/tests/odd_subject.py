@@ -68,6 +68,8 @@ class OddMailbox(Mailbox):
 
     def close(self) -> None:
         self.closes += 1
+        if self.given == "close once" and self.closes > 1:
+            raise OSError("bad file descriptor")
 
     def reap(self, now: int) -> None:
         if self.closes:
@@ -87,10 +89,15 @@ ANSWERS: dict[str, Any] = {
     "surrogate": Claim("l", [Message(1, "\ud800")]),
     "bytes": Claim("l", [Message(1, b"x")]),
     "empty": Claim("l", []),
+    "null": None,
+    "numbers": Claim("", [Message(0, 1), Message(-7, 2), Message(1.5, 3)]),  # type: ignore[arg-type]
     "list": ["l", [1, "x"]],
     "dicts": Claim("l", [{"seq": 1, "body": 2}]),  # type: ignore[list-item]
     "false": False,
 }
+
+
+UNWRITABLE: dict[str, Any] = {"nan": {"answer": float("nan")}, "list": [], "bare": {"row": 1}}
 
 
 class OddSubject(Subject):
@@ -125,7 +132,7 @@ class OddSubject(Subject):
 
     @method("memory/delete")
     def delete(self, params: dict[str, Json]) -> Json:
-        return None
+        return {"nothing": None, "list": []}[params["id"]]
 
     @method("bundle/hash", "bundle/validate")
     def hash(self, params: dict[str, Json]) -> Json:
@@ -139,6 +146,10 @@ class OddSubject(Subject):
     def face(self, params: dict[str, Json]) -> Json:
         if params["subject"] == "refusing":
             raise Refused("corrupt", "line 3")
+        if params["subject"] == "exit":
+            sys.exit("torn")
+        if params["subject"] in UNWRITABLE:
+            return UNWRITABLE[params["subject"]]
         raise KeyError("torn")
 
 

@@ -181,9 +181,9 @@ class Rules:
             self.refused("invalid_name", self.store.append, scope, handle, "y", self.now)
             self.refused("invalid_name", self.store.claim, scope, handle, "o", TTL, None, self.now)
             self.refused("invalid_name", self.store.drop, scope, handle, self.now)
-        for ttl in (0, -1, True, None, "10", [1]):
+        for ttl in (0, -1, 1.5, True, None, "10", [1]):
             self.refused("invalid_ttl", self.claim, ttl=ttl)
-        for most in (0, -1, True, "1", 1.5):
+        for most in (0, -1, 1.5, True, "1", [1]):
             self.refused("invalid_max", self.claim, max=most)
         self.assertEqual(self.drain(), [(seq, "x")])
 

@@ -95,6 +95,12 @@ class Endings(OddTest):
         self.assertEqual(self.child.line(), b"")
         self.assertNotIn("Traceback", self.child.stderr())
 
+    def test_a_line_without_its_end_is_dropped(self) -> None:
+        self.child.send(b'{"jsonrpc":"2.0","id":1,"method":"initialize"}')
+        self.assertEqual(self.child.end_of_input(), 0)
+        self.assertEqual(self.child.line(), b"")
+        self.assertIn("ended inside a line", self.child.stderr())
+
     def test_interrupt_ends_it_without_a_traceback(self) -> None:
         self.child.process.send_signal(signal.SIGINT)
         self.assertEqual(self.child.exit_status(), -signal.SIGINT)
@@ -156,6 +162,8 @@ class Requests(OddTest):
                 self.assertEqual(self.child.ask(value)["error"]["code"], -32600)
         no_version = {"id": 5, "method": "shutdown"}
         self.assertEqual(self.error(json.dumps(no_version).encode() + b"\n"), (5, -32600))
+        text_id = {"jsonrpc": "2.0", "id": "7", "method": "shutdown"}
+        self.assertEqual(self.error(json.dumps(text_id).encode() + b"\n"), (None, -32600))
         array = {"jsonrpc": "2.0", "id": 6, "method": "shutdown", "params": []}
         self.assertEqual(self.error(json.dumps(array).encode() + b"\n"), (6, -32602))
         self.still_serves()
@@ -179,7 +187,7 @@ class Requests(OddTest):
         undeclared = self.refused(-32601, self.mailbox, "release", owner="o", lease="l")
         self.assertIn("release is not declared", undeclared.message)
         unwritten = self.refused(-32601, self.mailbox, "peek")
-        self.assertIn("OddMailbox has no peek", unwritten.message)
+        self.assertIn("the author's class has no such method", unwritten.message)
         self.refused(-32601, self.child.call, "recipient/tombstone")
         self.refused(-32601, self.child.call, "store/attach", location="x")
         self.refused(-32601, self.child.call, "store/destroy", location="x")
@@ -215,7 +223,6 @@ class Answers(OddTest):
         told = self.refused(-32603, self.mailbox, "renew", owner="o", lease="l", ttlMs=1).message
         self.assertIn("raise Refused", told)
         for given, words in [
-            ("empty", "return None when there is nothing"),
             ("list", "None or Claim(lease, messages), not list"),
             ("dicts", "Message(seq, body), not dict"),
             ("false", "None or Claim(lease, messages), not bool"),
@@ -228,6 +235,19 @@ class Answers(OddTest):
                 self.mailbox("drop", handle=given)
                 self.assertIn(words, self.refused(-32603, self.claim).message)
         self.still_serves()
+
+    def test_an_empty_delivery_reaches_the_bench_and_is_noted_once(self) -> None:
+        self.mailbox("drop", handle="empty")
+        for _ in range(2):
+            self.assertEqual(self.claim(), {"lease": "l", "messages": []})
+        self.child.end_of_input()
+        self.assertEqual(self.child.stderr().count("return None when there is nothing"), 1)
+
+    def test_numbers_and_leases_that_break_the_contract_reach_the_bench(self) -> None:
+        self.mailbox("drop", handle="numbers")
+        claim = self.claim()
+        self.assertEqual(claim["lease"], "")
+        self.assertEqual([message["seq"] for message in claim["messages"]], [0, -7, 1.5])
 
     def test_text_survives_any_locale(self) -> None:
         text = "\u2028\u2029 é e\u0301 \U0001f980 \x00 \x7f \ufeff \uffff"
@@ -255,6 +275,21 @@ class Closing(OddTest):
         self.assertEqual(self.refused(-32001, self.mailbox, "reap").reason, "closed")
         self.assertEqual(self.append("x"), 1)
 
+    def test_null_from_a_closed_store_reaches_the_bench(self) -> None:
+        self.mailbox("drop", handle="null")
+        self.child.call("store/close", store=self.store)
+        self.assertIsNone(self.claim())
+
+    def test_a_second_close_is_the_stores_own(self) -> None:
+        self.mailbox("drop", handle="close once")
+        self.assertEqual(self.child.call("store/close", store=self.store), {})
+        again = self.refused(-32001, self.child.call, "store/close", store=self.store)
+        self.assertEqual(again.reason, "closed")
+
+    def test_a_registered_method_reaches_a_closed_store(self) -> None:
+        self.child.call("store/close", store=self.store)
+        self.assertEqual(self.child.call("memory/put", store=self.store, entry={}), {})
+
     def test_of_many_closed_stores_old_ones_are_let_go(self) -> None:
         first = self.store
         for _ in range(70):
@@ -274,7 +309,8 @@ class Registered(OddTest):
         closed = self.refused(-32001, call, "memory/put", store="store-9", entry={})
         self.assertEqual(closed.reason, "closed")
         self.refused(-32602, call, "memory/put", entry={})
-        self.assertIn("as a dict", self.refused(-32603, call, "memory/delete").message)
+        self.assertEqual(call("memory/delete", id="nothing"), {})
+        self.assertIn("as a dict", self.refused(-32603, call, "memory/delete", id="list").message)
 
     def test_only_what_is_declared(self) -> None:
         self.assertEqual(self.child.call("bundle/hash"), {"hash": "00"})
@@ -286,9 +322,15 @@ class Registered(OddTest):
         for name in ("face/read", "face/seed", "face/reopen"):
             threw = self.refused(-32001, self.child.call, name, subject="s")
             self.assertEqual((threw.reason, threw.message), ("threw", "KeyError: 'torn'"))
+        threw = self.refused(-32001, self.child.call, "face/read", subject="exit")
+        self.assertEqual(threw.message, "SystemExit: torn")
         own = self.refused(-32001, self.child.call, "face/read", subject="refusing")
         self.assertEqual(own.reason, "corrupt")
         self.refused(-32603, self.child.call, "face/open", subject="s")
+
+    def test_what_a_face_cannot_write_is_no_answer(self) -> None:
+        for subject in ("nan", "list", "bare"):
+            self.refused(-32700, self.child.call, "face/read", subject=subject)
 
 
 class Threads(unittest.TestCase):

@@ -23,9 +23,17 @@ pub struct Fixture {
 /// One open handle: its own file descriptors, as another process would have.
 pub struct Handle(pub Box<dyn Store>);
 
+/// A folder in memory where the system has one: these tests are about what is written, and a disk's
+/// thousands of syncs would only make them slow. `contract.rs` runs on the real disk.
+pub fn scratch() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a folder for the test")
+}
+
 /// A fresh storage of the store `name`, with a first handle on it.
 pub fn fixture(name: &str) -> (Fixture, Handle) {
-    let base = tempfile::tempdir().expect("a folder for the test");
+    let base = scratch();
     let mut subject =
         storeproof_reference_stores::subject(name, base.path()).expect("a bundled store");
     let opened = subject.open().expect("open");

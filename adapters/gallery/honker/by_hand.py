@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Reproduces each failure of expect.toml on honker alone: no harness, no SDK, no adapter.
+
+Prints what was done and what came back; exit 1 if one no longer reproduces, or if this file and
+expect.toml name different clauses. Run it with `scripts/gallery certify honker`, or by itself:
+
+    .gallery/honker/bin/python adapters/gallery/honker/by_hand.py
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import honker
+
+Show = Callable[[honker.Database], bool]
+SHOWN: dict[str, Show] = {}
+
+
+def shows(clause: str) -> Callable[[Show], Show]:
+    def register(show: Show) -> Show:
+        SHOWN[clause] = show
+        return show
+
+    return register
+
+
+def told(done: str, answer: Any) -> Any:
+    """Prints one step and hands its answer on."""
+    print(f"    {done}  ->  {answer!r}")
+    return answer
+
+
+def box(db: honker.Database, name: str, bodies: str) -> honker.Queue:
+    queue = db.queue(name, visibility_timeout_s=3600)
+    told(f"queue {name!r}: enqueue {bodies}", [queue.enqueue(body) for body in bodies.split()])
+    return queue
+
+
+def claim(queue: honker.Queue, worker: str, jobs: int = 32) -> list[int]:
+    claimed = [job.id for job in queue.claim_batch(worker, jobs)]
+    return told(f"queue {queue.name!r}: claim_batch({worker!r}, {jobs}), ids", claimed)
+
+
+@shows("mailbox/core/one-live-lease")
+def one_live_lease(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "m1 m2 m3")
+    first = claim(queue, "ann")
+    told("enqueue m4", queue.enqueue("m4"))
+    second = claim(queue, "ann")
+    told("both claims are live: ack_batch of the first", queue.ack_batch(first, "ann"))
+    told("ack_batch of the second", queue.ack_batch(second, "ann"))
+    return first == [1, 2, 3] and second == [4]
+
+
+@shows("mailbox/core/append-under-lease")
+def append_under_lease(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "m1 m2")
+    held = claim(queue, "ann")
+    told("enqueue late, while ann's claim lives", queue.enqueue("late"))
+    return held == [1, 2] and claim(queue, "bob") == [3]
+
+
+@shows("mailbox/core/ack-partial")
+def ack_partial(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "m1 m2 m3 m4 m5")
+    claim(queue, "ann")
+    acked = told("ack_batch([1, 2, 3], 'ann')", queue.ack_batch([1, 2, 3], "ann"))
+    nothing = claim(queue, "bob") == []
+    left = told("the state of job 4, which ann did not ack", queue.get_job(4)["state"])
+    return acked == 3 and nothing and left == "processing"
+
+
+@shows("mailbox/core/reap-harmless")
+def reap_harmless(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "a1 a2 a3")
+    held = claim(queue, "ann", 2)
+    told("sweep_expired()", queue.sweep_expired())
+    return held == [1, 2] and claim(queue, "bob") == [3]
+
+
+@shows("mailbox/core/invalid-input")
+def invalid_input(db: honker.Database) -> bool:
+    nameless = box(db, "", "m1")
+    taken = [claim(nameless, "ann") == [1]]
+    for seconds in (0, -1):
+        queue = honker.Queue(db, f"ttl {seconds}", visibility_timeout_s=seconds)
+        told(f"Queue(visibility_timeout_s={seconds}): enqueue m", queue.enqueue("m"))
+        taken.append(len(claim(queue, "ann")) == 1)
+    for jobs in (0, -1):
+        taken.append(claim(db.queue("ttl 0"), "bob", jobs) == [])
+    try:
+        honker.Queue(db, "no number", visibility_timeout_s="soon")  # type: ignore[arg-type]
+    except ValueError as error:
+        told("Queue(visibility_timeout_s='soon'), which is refused", error)
+    return all(taken)
+
+
+@shows("mailbox/core/renew")
+def renew(db: honker.Database) -> bool:
+    queue = box(db, "beta", "m1 m2")
+    claim(queue, "ann")
+    zero = told("heartbeat(1, 'ann', 0)", queue.heartbeat(1, "ann", 0))
+    negative = told("heartbeat(2, 'ann', -1)", queue.heartbeat(2, "ann", -1))
+    return zero and negative and 2 in claim(queue, "bob")
+
+
+@shows("mailbox/ownership/wrong-box-ack")
+def wrong_box_ack(db: honker.Database) -> bool:
+    alpha, beta = box(db, "alpha", "a1 a2"), box(db, "beta", "b1 b2")
+    held = claim(alpha, "ann")
+    acked = told(f"queue 'beta': ack_batch({held}, 'ann')", beta.ack_batch(held, "ann"))
+    gone = told("queue 'alpha': job 1 and job 2", [alpha.get_job(job) for job in held])
+    return acked == 2 and gone == [None, None]
+
+
+@shows("mailbox/ownership/up-to-below")
+def up_to_below(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "m1 m2")
+    claim(queue, "ann", 1)
+    told("ack_batch([1], 'ann')", queue.ack_batch([1], "ann"))
+    claim(queue, "ann", 1)
+    none = told("ann finished none of it: ack_batch([], 'ann')", queue.ack_batch([], "ann"))
+    nothing = claim(queue, "bob") == []
+    return none == 0 and nothing and told("ack_batch([2], 'ann')", queue.ack_batch([2], "ann")) == 1
+
+
+@shows("mailbox/tenancy/scopes-isolated")
+def scopes_isolated(db: honker.Database) -> bool:
+    acme, globex = box(db, '["acme", "inbox"]', "a1 a2"), box(db, '["globex", "inbox"]', "g1 g2")
+    held = claim(acme, "ann")
+    claim(globex, "bob")
+    acked = told(f"globex's queue: ack_batch({held}, 'ann')", globex.ack_batch(held, "ann"))
+    left = told(
+        "what acme's queue holds",
+        db.query("SELECT id FROM _honker_jobs WHERE queue = ?", [acme.name]),
+    )
+    return acked == 2 and left == []
+
+
+def main() -> int:
+    expected = tomllib.loads((Path(__file__).parent / "expect.toml").read_text(encoding="utf-8"))
+    clauses = [row["clause"] for row in expected["expect"]]
+    print(f"honker {importlib.metadata.version('honker')}, by hand")
+    bad = 0
+    for clause in clauses:
+        print(clause)
+        with tempfile.TemporaryDirectory() as folder:
+            db = honker.open(str(Path(folder) / "by_hand.db"))
+            came = clause in SHOWN and SHOWN[clause](db)
+            db.close()
+        print("    reproduced" if came else "    NOT REPRODUCED")
+        bad += not came
+    for clause in sorted(SHOWN.keys() - set(clauses)):
+        print(f"{clause}\n    reproduced here, and not in expect.toml")
+        bad += 1
+    print(f"{len(clauses)} expected failures, {bad} deviations")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
