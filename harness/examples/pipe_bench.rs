@@ -16,9 +16,10 @@ use storeproof_contract::mailbox::mutant::model;
 use storeproof_contract::sim::Clockwork;
 
 /// How often raw pipe and session take turns.
-const ROUNDS: usize = 15;
-/// Round trips a turn, a multiple of three.
-const TRIPS: usize = 9_000;
+const ROUNDS: usize = 101;
+/// Round trips a turn, a multiple of three. Turns are short, so that what else the machine does weighs
+/// on both sides of a ratio alike.
+const TRIPS: usize = 1_500;
 /// What the issue demands.
 const RATIO_MIN: f64 = 0.60;
 /// The argument that makes this program the child.
@@ -40,20 +41,21 @@ fn main() -> Result<ExitCode, Failed> {
     }
     let mut raw = Raw::start(&command)?;
     let mut bench = Bench::start(&command)?;
-    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    let mut columns = [const { Vec::new() }; 5];
     for round in 0..=ROUNDS {
-        let turn = [rate(|| raw.appends())?, rate(|| bench.appends())?, rate(|| bench.boxes())?];
+        let pipe = rate(|| raw.appends())?;
+        let (appends, boxes) = (rate(|| bench.appends())?, rate(|| bench.boxes())?);
         // The first is only for warming up.
         if round > 0 {
-            rates.iter_mut().zip(turn).for_each(|(all, one)| all.push(one));
+            let row = [pipe, appends, boxes, appends / pipe, boxes / pipe];
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         }
     }
-    let [pipe, appends, boxes] = rates.map(median);
-    let ratio = boxes / pipe;
+    let [pipe, appends, boxes, appends_ratio, ratio] = columns.map(median);
     let mut out = io::stdout().lock();
     writeln!(out, "round trips per second, medians of {ROUNDS} turns of {TRIPS}:")?;
     writeln!(out, "  raw pipe, one append line     {pipe:>9.0}")?;
-    writeln!(out, "  session, append               {appends:>9.0}  ratio {:.2}", appends / pipe)?;
+    writeln!(out, "  session, append               {appends:>9.0}  ratio {appends_ratio:.2}")?;
     writeln!(out, "  session, append claim ack     {boxes:>9.0}  ratio {ratio:.2}")?;
     writeln!(out, "must be at least {RATIO_MIN:.2}")?;
     Ok(if ratio >= RATIO_MIN { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -88,6 +90,7 @@ struct Raw {
 }
 
 impl Raw {
+    #[expect(clippy::disallowed_methods, reason = "the raw pipe is what is measured against")]
     fn start(command: &[OsString]) -> Result<Self, Failed> {
         let mut child = Command::new(&command[0])
             .args(&command[1..])
@@ -148,6 +151,7 @@ struct Bench {
 }
 
 impl Bench {
+    #[expect(clippy::disallowed_methods, reason = "the raw pipe is what is measured against")]
     fn start(command: &[OsString]) -> Result<Self, Failed> {
         let space = RunSpace::create(Arc::default())?;
         let mut session = Session::start(&Launch::new(&command[0], &command[1..], 1, space))?;

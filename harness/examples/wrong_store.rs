@@ -10,7 +10,8 @@ use storeproof_contract::suite::mutants;
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
-    let make = mutants().find(|(_, _, mutant)| mutant.name == name).map(|(_, _, mutant)| mutant.make);
+    let make =
+        mutants().find(|(_, _, mutant)| mutant.name == name).map(|(_, _, mutant)| mutant.make);
     let make = if name == "model" { Some(model as fn(Clockwork) -> _) } else { make };
     let Some(make) = make else { return ExitCode::from(2) };
     match serve(make(Clockwork::Caller), BufReader::new(io::stdin()), io::stdout()) {

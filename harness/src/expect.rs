@@ -105,7 +105,9 @@ impl Expectations {
         match outcome {
             Outcome::Fail => (Outcome::ExpectedFail, Some(format!("expected: {reason}"))),
             Outcome::Pass | Outcome::Tolerated => {
-                let said = format!("expected to fail, and it did not; take the line out of the --expect file: {reason}");
+                let said = format!(
+                    "expected to fail, and it did not; take the line out of the --expect file: {reason}"
+                );
                 (Outcome::UnexpectedPass, Some(said))
             }
             // Not judged: the expectation is neither met nor refuted.
@@ -147,7 +149,10 @@ mod tests {
         let unknown_key = "[[expect]]\nclause = \"mailbox\"\nreason = \"r\"\nwhy = \"w\"";
         let empty_reason = "[[expect]]\nclause = \"mailbox\"\nreason = \" \"";
         for text in [no_reason, unknown_key, empty_reason, "expect = 3", "not toml ="] {
-            assert!(matches!(Expectations::parse(text, "e.toml"), Err(ExpectError::Malformed { .. })), "{text}");
+            assert!(
+                matches!(Expectations::parse(text, "e.toml"), Err(ExpectError::Malformed { .. })),
+                "{text}"
+            );
         }
         let stale = "[[expect]]\nclause = \"mailbox/core/no-such\"\nreason = \"r\"";
         assert!(matches!(Expectations::parse(stale, "e.toml"), Err(ExpectError::NoMatch { .. })));

@@ -137,7 +137,10 @@ impl Ask {
             }
         }
         let any = suites().iter().any(|suite| {
-            suite.clauses.iter().any(|clause| self.left_out(suite, &suite.clause_id(clause)).is_none())
+            suite
+                .clauses
+                .iter()
+                .any(|clause| self.left_out(suite, &suite.clause_id(clause)).is_none())
         });
         if any { Ok(()) } else { Err(PlanError::NothingLeft) }
     }
@@ -160,7 +163,11 @@ impl Ask {
 }
 
 /// A pattern that takes nothing.
-pub(crate) fn no_match(option: &'static str, pattern: &Pattern, listing: &'static str) -> PlanError {
+pub(crate) fn no_match(
+    option: &'static str,
+    pattern: &Pattern,
+    listing: &'static str,
+) -> PlanError {
     PlanError::NoMatch { option, pattern: pattern.text().to_owned(), listing }
 }
 
@@ -196,11 +203,13 @@ impl Plan {
     /// The first refused mount among what was asked for.
     #[must_use]
     pub fn refusal(&self) -> Option<PlanError> {
-        self.mounts.iter().filter(|planned| planned.asked).find_map(|planned| match &planned.mount {
-            Mount::Refused(reason) => {
-                Some(PlanError::Refused { suite: planned.suite.id, reason: reason.clone() })
+        self.mounts.iter().filter(|planned| planned.asked).find_map(|planned| {
+            match &planned.mount {
+                Mount::Refused(reason) => {
+                    Some(PlanError::Refused { suite: planned.suite.id, reason: reason.clone() })
+                }
+                Mount::Mounted | Mount::NotDeclared(_) => None,
             }
-            Mount::Mounted | Mount::NotDeclared(_) => None,
         })
     }
 
@@ -212,7 +221,8 @@ impl Plan {
 
     /// Deals the cases that would run to the shards in turn, so that each gets its share of slow ones.
     fn keep_shard(&mut self, shard: Shard) {
-        let would_run = self.cases.iter_mut().filter(|case| matches!(case.fate, Fate::Judge | Fate::Error(_)));
+        let would_run =
+            self.cases.iter_mut().filter(|case| matches!(case.fate, Fate::Judge | Fate::Error(_)));
         for (i, case) in would_run.enumerate() {
             if i % shard.n != shard.k - 1 {
                 case.fate = Fate::NotRun(format!("left to another shard than {shard}"));
@@ -305,7 +315,8 @@ mod tests {
 
     #[test]
     fn patterns_that_take_nothing_are_refused() {
-        for (suites, clauses) in [(vec!["mailbox/cor"], vec![]), (vec![], vec!["mailbox/core/fif"])] {
+        for (suites, clauses) in [(vec!["mailbox/cor"], vec![]), (vec![], vec!["mailbox/core/fif"])]
+        {
             let ask = Ask {
                 suites: suites.into_iter().map(Pattern::new).collect(),
                 clauses: clauses.into_iter().map(Pattern::new).collect(),

@@ -52,7 +52,11 @@ impl KillTable {
     #[must_use]
     pub fn judge() -> Self {
         let all: Vec<_> = mutants().collect();
-        Self(all.into_par_iter().map(|(suite, clause, mutant)| line(suite, clause, mutant)).collect())
+        Self(
+            all.into_par_iter()
+                .map(|(suite, clause, mutant)| line(suite, clause, mutant))
+                .collect(),
+        )
     }
 
     /// Everything that keeps the table from being whole.

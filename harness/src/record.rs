@@ -87,7 +87,10 @@ fn subject(frame: &Frame) -> Subject {
                 version: manifest.subject.version.clone(),
                 language: manifest.subject.language.clone(),
                 capabilities: serde_json::to_value(&manifest.capabilities).unwrap_or_default(),
-                limits: limits.as_object().is_some_and(|limits| !limits.is_empty()).then_some(limits),
+                limits: limits
+                    .as_object()
+                    .is_some_and(|limits| !limits.is_empty())
+                    .then_some(limits),
             }
         }
     }

@@ -96,7 +96,10 @@ fn judge_one(shared: &Shared<'_>, stand: &mut dyn Stand, case: usize) -> Judgeme
     catch_unwind(AssertUnwindSafe(|| judge(case.clause, stand, seed))).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
         let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        could_not_judge(Fault::new(FaultKind::Bench, format!("the clause itself panicked, please report it: {words}")))
+        could_not_judge(Fault::new(
+            FaultKind::Bench,
+            format!("the clause itself panicked, please report it: {words}"),
+        ))
     })
 }
 

@@ -2,15 +2,15 @@
 
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
+use storeproof_contract::PROTOCOL;
 use storeproof_contract::backend::Manifest;
 use storeproof_contract::host::{
     AttachResult, InitializeParams, LocationParams, Nothing, OpenResult, StoreParams,
 };
 use storeproof_contract::mailbox::wire::{
-    AckParams, AckResult, AppendParams, AppendResult, BoxParams, ClaimParams, ClaimResult, DropResult,
-    LeaseParams, PeekResult, ReapParams, RenewParams,
+    AckParams, AckResult, AppendParams, AppendResult, BoxParams, ClaimParams, ClaimResult,
+    DropResult, LeaseParams, PeekResult, ReapParams, RenewParams,
 };
-use storeproof_contract::PROTOCOL;
 
 /// The whole protocol: for each method, the schema of its params and of its result, over shared
 /// definitions.
@@ -45,7 +45,11 @@ pub fn protocol() -> Value {
     })
 }
 
-fn add<P: JsonSchema, R: JsonSchema>(methods: &mut Map<String, Value>, generator: &mut SchemaGenerator, method: &str) {
+fn add<P: JsonSchema, R: JsonSchema>(
+    methods: &mut Map<String, Value>,
+    generator: &mut SchemaGenerator,
+    method: &str,
+) {
     let (params, result) = (generator.subschema_for::<P>(), generator.subschema_for::<R>());
     methods.insert(method.to_owned(), json!({ "params": params, "result": result }));
 }

@@ -4,6 +4,7 @@
 
 #[path = "children/stage.rs"]
 mod stage;
+mod support;
 
 use serde_json::json;
 use stage::{
@@ -18,9 +19,13 @@ use storeproof::adapter::{
 };
 use storeproof_contract::backend::Backend;
 use storeproof_contract::call::{Answer, FaultKind};
+use support::has;
 
 #[test]
 fn a_child_that_hangs_is_ended_at_each_deadline() {
+    if !has("python3") {
+        return;
+    }
     let mut stage = Stage::new("hang_initialize");
     stage.launch.timing.startup = SHORT;
     let first = stage.handshake_fault();
@@ -47,6 +52,9 @@ fn a_child_that_hangs_is_ended_at_each_deadline() {
 
 #[test]
 fn a_clause_has_a_deadline_of_its_own_that_waiting_does_not_use_up() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("hang_call");
     let mut session = stage.session();
     session.begin_clause(SHORT);
@@ -60,6 +68,9 @@ fn a_clause_has_a_deadline_of_its_own_that_waiting_does_not_use_up() {
 
 #[test]
 fn a_child_that_shuts_down_is_not_killed() {
+    if !has("python3") {
+        return;
+    }
     for mode in ["echo", "no_shutdown"] {
         let stage = Stage::new(mode);
         assert_eq!(stage.session().finish(), Vec::<String>::new());
@@ -69,6 +80,9 @@ fn a_child_that_shuts_down_is_not_killed() {
 
 #[test]
 fn an_exit_before_the_handshake_is_told_at_once_with_its_reason() {
+    if !has("python3") {
+        return;
+    }
     let cases: [(&str, &[&str]); 3] = [
         ("exit_0", &["exited with status 0 before the handshake", "nothing on stderr"]),
         ("exit_3", &["exited with status 3 before the handshake", "no such driver"]),
@@ -84,6 +98,9 @@ fn an_exit_before_the_handshake_is_told_at_once_with_its_reason() {
 
 #[test]
 fn a_death_in_a_call_is_told_with_status_and_last_words() {
+    if !has("python3") {
+        return;
+    }
     let died = FaultKind::Died;
     append_faults(Stage::new("killed_in_call"), died, &["signal 11 (SIGSEGV)", "about to fall"]);
     append_faults(Stage::new("half_then_exit"), died, &["status 1", "half a line", r#","res"#]);
@@ -96,6 +113,9 @@ fn a_death_in_a_call_is_told_with_status_and_last_words() {
 
 #[test]
 fn a_reply_before_the_death_still_counts() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("answers_then_exits");
     let mut session = stage.session();
     assert_eq!(result(append(&mut session)), json!({ "seq": 1 }));
@@ -105,6 +125,9 @@ fn a_reply_before_the_death_still_counts() {
 
 #[test]
 fn what_is_no_message_is_shown() {
+    if !has("python3") {
+        return;
+    }
     let bad = FaultKind::BadLine;
     for (mode, word) in [("banner", "`store ready v1.2`"), ("garbage", r"\u{1}{{{\u{1b}[31m`")] {
         let stage = Stage::new(mode);
@@ -128,6 +151,9 @@ fn what_is_no_message_is_shown() {
 
 #[test]
 fn what_is_no_proper_reply_is_shown() {
+    if !has("python3") {
+        return;
+    }
     for (mode, words) in [
         ("empty", "neither `id` nor `method`|`{}`"),
         ("id_alone", "neither `result` nor `error`|`{\"jsonrpc\":\"2.0\",\"id\":2}`"),
@@ -153,6 +179,9 @@ fn what_is_no_proper_reply_is_shown() {
 
 #[test]
 fn a_second_reply_is_no_reply_to_the_next_call() {
+    if !has("python3") {
+        return;
+    }
     for (mode, words) in [
         ("repeated", ["a repeated reply: call 2 was answered before", "`{"]),
         ("early", ["the unknown id 3, which was never sent", "\"seq\":2"]),
@@ -167,6 +196,9 @@ fn a_second_reply_is_no_reply_to_the_next_call() {
 
 #[test]
 fn a_late_reply_never_reaches_the_next_call() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::short("late");
     let mut backend = ProcessBackend::start(stage.launch.clone()).expect("a start");
     let first = fault(backend.call("mailbox/append", &json!({})));
@@ -179,6 +211,9 @@ fn a_late_reply_never_reaches_the_next_call() {
 
 #[test]
 fn a_flood_ends_at_the_limit_or_the_deadline() {
+    if !has("python3") {
+        return;
+    }
     let limit = ["bytes so far, over the limit of 8388608: `xxx"];
     append_faults(Stage::new("long_line"), FaultKind::BadLine, &limit);
     let limit = ["over the limit of 8388608: `spamspam"];
@@ -197,6 +232,9 @@ fn a_flood_ends_at_the_limit_or_the_deadline() {
 
 #[test]
 fn stderr_is_drained_whatever_else_goes_on() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("stderr_50_mb");
     let mut session = stage.session();
     assert_eq!(result(append(&mut session)), json!({ "seq": 1 }));
@@ -207,6 +245,9 @@ fn stderr_is_drained_whatever_else_goes_on() {
 
 #[test]
 fn a_child_that_does_not_read_blocks_nothing() {
+    if !has("python3") {
+        return;
+    }
     let big = json!({ "body": "b".repeat(8 * 1024 * 1024) });
     for (mode, kind, words) in [
         ("reads_nothing_then_exit_7", FaultKind::Died, "status 7|it took only|config missing"),
@@ -230,6 +271,9 @@ fn a_child_that_does_not_read_blocks_nothing() {
 
 #[test]
 fn no_descendant_outlives_the_child() {
+    if !has("python3") {
+        return;
+    }
     for mode in ["grandchild", "grandchild_setsid", "orphan_setsid", "grandchild_bare"] {
         let stage = Stage::short(mode);
         let mut session = stage.session();
@@ -255,6 +299,9 @@ fn no_descendant_outlives_the_child() {
 
 #[test]
 fn handshakes_are_judged() {
+    if !has("python3") {
+        return;
+    }
     for (mode, what, theirs, ours) in
         [("protocol_2", "protocol", "2.0", "1"), ("kit_2", "kit", "2.1", "1.0")]
     {
@@ -291,6 +338,9 @@ fn handshakes_are_judged() {
 
 #[test]
 fn what_cannot_be_started_is_no_fault_of_a_child() {
+    if !has("python3") {
+        return;
+    }
     let there = |name: &str| children().join(name).into_os_string();
     for program in ["no-such-program-1f2e".into(), there("not_executable.txt"), there("no_format")]
     {
@@ -305,6 +355,9 @@ fn what_cannot_be_started_is_no_fault_of_a_child() {
 
 #[test]
 fn unusual_is_not_wrong() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("slow_start");
     let mut session = stage.session();
     result(append(&mut session));
@@ -351,6 +404,9 @@ fn unusual_is_not_wrong() {
 
 #[test]
 fn after_a_crash_a_new_child_serves_the_next_clause() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("crashes");
     let mut backend = ProcessBackend::start(stage.launch.clone()).expect("a start");
     let pid = backend.session().expect("a session").pid();
@@ -371,6 +427,9 @@ fn after_a_crash_a_new_child_serves_the_next_clause() {
 
 #[test]
 fn restarts_that_fail_are_given_up() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("starts_once");
     let mut backend = ProcessBackend::start(stage.launch.clone()).expect("a start");
     backend.kill();
@@ -392,6 +451,9 @@ fn restarts_that_fail_are_given_up() {
 
 #[test]
 fn an_interruption_ends_a_call_and_a_wait() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("hang_call");
     let flag = Arc::new(AtomicBool::new(false));
     let mut launch = stage.launch.clone();
@@ -410,6 +472,9 @@ fn an_interruption_ends_a_call_and_a_wait() {
 
 #[test]
 fn each_child_has_its_own_folder_and_the_benchs_place() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("locked_folder");
     let (mut one, mut two) = (stage.session(), stage.session());
     let seen = result(one.call("store/open", &json!({})));
@@ -423,6 +488,9 @@ fn each_child_has_its_own_folder_and_the_benchs_place() {
 
 #[test]
 fn no_zombie_is_left() {
+    if !has("python3") {
+        return;
+    }
     let stage = Stage::new("echo");
     for _ in 0..3 {
         drop(stage.session());

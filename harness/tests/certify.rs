@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use storeproof_contract::suite::{clauses, mutants};
 use support::{certify, example, has, storeproof, text};
 
+const NO_ESCAPE: &str = "mailbox/tenancy/no-escape";
+
 #[test]
 fn a_bundled_store_has_equal_verdicts_in_process_and_through_serve() {
     for store in ["memory", "jsonl", "sqlite"] {
@@ -24,9 +26,22 @@ fn every_mutant_fails_its_own_clause_over_the_wire() {
     // One child a mutant: the first of each clause, so that every clause kills over a real pipe too.
     for (suite, clause) in clauses() {
         let (id, mutant) = (suite.clause_id(clause), clause.mutants[0].name);
+        if id == NO_ESCAPE {
+            continue; // its mutants only pretend to write; a store that does write has its own test
+        }
         let run = certify(&["--clause", &id, "--", &wrong_store, mutant]);
         assert_eq!((run.status, run.ids("fail")), (1, vec![id]), "{mutant}: {}", run.stdout);
     }
+}
+
+#[test]
+fn a_store_that_writes_outside_its_root_fails_no_escape() {
+    if !has("python3") {
+        return;
+    }
+    let run =
+        certify(&["--clause", NO_ESCAPE, "--", "python3", "harness/tests/children/escapes.py"]);
+    assert_eq!((run.status, run.ids("fail")), (1, vec![NO_ESCAPE.to_owned()]), "{}", run.stdout);
 }
 
 #[test]
@@ -46,7 +61,10 @@ fn a_failure_tells_its_story() {
         assert!(step["params"].is_object() && step["answer"].is_object(), "{step}");
     }
     let replay = text(&row["replay"]);
-    assert!(replay.starts_with("storeproof certify --clause mailbox/core/claim-fences --seed 7 -- "), "{replay}");
+    assert!(
+        replay.starts_with("storeproof certify --clause mailbox/core/claim-fences --seed 7 -- "),
+        "{replay}"
+    );
     for part in [&message[..40], "mailbox/claim", &replay] {
         let words: Vec<&str> = part.split_whitespace().collect();
         assert!(words.iter().all(|word| run.stdout.contains(word)), "{part:?} in {}", run.stdout);
@@ -92,7 +110,11 @@ fn a_run_that_judges_nothing_is_not_green() {
 
 #[test]
 fn every_clause_has_a_row_in_every_report() {
-    for args in [&["memory"][..], &["memory", "--clause", "mailbox/core/fifo"], &["memory", "--shard", "1/2"]] {
+    for args in [
+        &["memory"][..],
+        &["memory", "--clause", "mailbox/core/fifo"],
+        &["memory", "--shard", "1/2"],
+    ] {
         let run = certify(args);
         assert_eq!(run.outcomes().len(), clauses().count(), "{args:?}");
         let summary = run.json["summary"].as_object().expect("a summary");
@@ -126,15 +148,23 @@ fn expectations_need_a_failure_and_nothing_else() {
     let path = file.to_string_lossy().into_owned();
     let wrong_store = example("wrong_store");
     let expect = |clause: &str| {
-        let text = format!("[[expect]]\nclause = \"{clause}\"\nreason = \"known\"\nissue = \"example#1\"\n");
+        let text = format!(
+            "[[expect]]\nclause = \"{clause}\"\nreason = \"known\"\nissue = \"example#1\"\n"
+        );
         std::fs::write(&file, text).expect("the file");
     };
     let fences = "mailbox/core/claim-fences";
     let narrow = ["--clause", fences, "--expect", &path];
 
     expect(fences);
-    let met = certify(&[&narrow[..], &["--", &wrong_store, "max-slips-through-the-fence"]].concat());
-    assert_eq!((met.status, met.ids("expected-fail")), (0, vec![fences.to_owned()]), "{}", met.stdout);
+    let met =
+        certify(&[&narrow[..], &["--", &wrong_store, "max-slips-through-the-fence"]].concat());
+    assert_eq!(
+        (met.status, met.ids("expected-fail")),
+        (0, vec![fences.to_owned()]),
+        "{}",
+        met.stdout
+    );
     assert!(text(&met.row(fences)["message"]).contains("known (example#1)"));
 
     let passed = certify(&[&narrow[..], &["--", &wrong_store, "model"]].concat());
@@ -176,7 +206,8 @@ fn reports_are_written_beside_each_other_and_agree() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let (junit, html) = (path("r.xml"), path("r.html"));
-    let run = certify(&["--junit", &junit, "--html", &html, "--", &example("wrong_store"), "no-fence"]);
+    let run =
+        certify(&["--junit", &junit, "--html", &html, "--", &example("wrong_store"), "no-fence"]);
     assert_eq!(run.status, 1);
     let xml = std::fs::read_to_string(&junit).expect("JUnit");
     let failures = run.json["summary"]["fail"].as_u64().expect("a count") as usize;
@@ -223,7 +254,10 @@ fn lists_and_pages_say_what_there_is() {
         }
         assert!(!row["mutants"].as_array().expect("mutants").is_empty(), "{row}");
     }
-    assert_eq!(json(&["list", "mutants", "--json"])["mutants"].as_array().map(Vec::len), Some(mutants().count()));
+    assert_eq!(
+        json(&["list", "mutants", "--json"])["mutants"].as_array().map(Vec::len),
+        Some(mutants().count())
+    );
 
     for (args, status, part) in [
         (&["explain", "mailbox/core/fifo"][..], 0, "Why it matters"),

@@ -22,7 +22,8 @@ fn holds(make: fn(Clockwork) -> Box<dyn Subject>) -> BTreeSet<String> {
                 let judged = judge_in(time, clause, make, seed);
                 let id = suite.clause_id(clause);
                 assert_eq!(judged.verdict, Ok(()), "{id} {time:?} {:#?}", judged.steps);
-                advisories.extend(judged.advisories.into_iter().map(|said| format!("{id}: {said}")));
+                advisories
+                    .extend(judged.advisories.into_iter().map(|said| format!("{id}: {said}")));
             }
         }
     }

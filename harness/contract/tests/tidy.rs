@@ -1,5 +1,7 @@
 //! What every source file of the workspace owes.
 
+#![expect(clippy::disallowed_methods, reason = "tests of the tree read its files")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +46,12 @@ fn every_rust_file_says_what_it_is_for_and_stays_short() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    let marks = [concat!("to", "do!("), concat!("unimple", "mented!("), concat!("FIX", "ME"), concat!("XX", "X:")];
+    let marks = [
+        concat!("to", "do!("),
+        concat!("unimple", "mented!("),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+    ];
     for ending in ["rs", "py", "mjs"] {
         for (path, text) in sources(ending) {
             for mark in marks {
@@ -57,7 +64,10 @@ fn nothing_is_left_for_later() {
 #[test]
 fn the_law_and_the_record_never_meet() {
     for (manifest, banned) in [
-        ("harness/contract/Cargo.toml", ["storeproof-reports", "storeproof-reference-stores"].as_slice()),
+        (
+            "harness/contract/Cargo.toml",
+            ["storeproof-reports", "storeproof-reference-stores"].as_slice(),
+        ),
         ("reports/Cargo.toml", &["storeproof-contract", "storeproof-reference-stores"]),
         ("reference-stores/Cargo.toml", &["storeproof-reports"]),
     ] {

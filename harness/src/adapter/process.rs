@@ -69,6 +69,7 @@ impl Child {
     /// # Errors
     /// [`StartError::NotStartable`] where the machine cannot run the program, a handshake fault where it
     /// is the bench that could not prepare the start.
+    #[expect(clippy::disallowed_methods, reason = "this is where processes are started")]
     pub fn spawn(launch: &Launch) -> Result<Self, StartError> {
         let folder = launch.space.child_folder().map_err(|error| broken("TMPDIR", &error))?;
         let marker_name = format!("STOREPROOF_CHILD_{}", token());

@@ -2,9 +2,7 @@
 
 use super::words;
 use super::{Ended, Failure, span};
-use crate::adapter::{
-    Launch, LocalBackend, ProcessBackend, RunSpace, StartError, Timing,
-};
+use crate::adapter::{Launch, LocalBackend, ProcessBackend, RunSpace, StartError, Timing};
 use crate::event::Event;
 use crate::expect::Expectations;
 use crate::pattern::Pattern;
@@ -112,10 +110,13 @@ fn shard(text: &str) -> Result<Shard, String> {
 /// The subject as it stands when the plan is made.
 enum Found {
     /// It can be judged.
-    Standing(BoxedStand, Known, Manifest),
+    Standing { stand: BoxedStand, known: Known, manifest: Box<Manifest> },
     /// It started and did not shake hands: every asked clause is an error.
     Silent(String),
 }
+
+/// How a report is drawn from a record.
+type Draw = fn(&Record) -> String;
 
 pub(super) fn run(args: &Args) -> Ended {
     let ask = Ask {
@@ -145,7 +146,7 @@ pub(super) fn run(args: &Args) -> Ended {
     };
     let found = args.stand(seed, &space)?;
     let (stand, known, manifest) = match found {
-        Found::Standing(stand, known, manifest) => (Some(stand), known, Some(manifest)),
+        Found::Standing { stand, known, manifest } => (Some(stand), known, Some(*manifest)),
         Found::Silent(why) => (None, Known::Nothing(why), None),
     };
     let plan = Plan::new(&ask, &known);
@@ -173,8 +174,8 @@ pub(super) fn run(args: &Args) -> Ended {
 }
 
 impl Args {
-    fn reports(&self) -> impl Iterator<Item = (fn(&Record) -> String, &Path)> {
-        let all: [(fn(&Record) -> String, &Option<PathBuf>); 3] =
+    fn reports(&self) -> impl Iterator<Item = (Draw, &Path)> {
+        let all: [(Draw, &Option<PathBuf>); 3] =
             [(junit::write, &self.junit), (json::to_string, &self.json), (html::write, &self.html)];
         all.into_iter().filter_map(|(write, path)| Some((write, path.as_deref()?)))
     }
@@ -189,7 +190,11 @@ impl Args {
                 let manifest = backend.manifest().clone();
                 let caps = Box::new(manifest.capabilities.clone());
                 let known = Known::Declared { caps, hooks: None };
-                Ok(Found::Standing(Box::new(backend), known, manifest))
+                Ok(Found::Standing {
+                    stand: Box::new(backend),
+                    known,
+                    manifest: Box::new(manifest),
+                })
             }
             Err(StartError::Handshake(fault)) => {
                 Ok(Found::Silent(format!("the handshake failed: {fault}")))
@@ -201,17 +206,27 @@ impl Args {
     }
 
     /// The first subject and as many more as there are jobs and cases for.
-    fn more_stands(&self, first: BoxedStand, cases: usize, seed: u64, space: &Arc<RunSpace>) -> Vec<BoxedStand> {
+    fn more_stands(
+        &self,
+        first: BoxedStand,
+        cases: usize,
+        seed: u64,
+        space: &Arc<RunSpace>,
+    ) -> Vec<BoxedStand> {
         let mut stands = vec![first];
         while stands.len() < self.jobs.min(cases) {
             match self.stand(seed, space) {
-                Ok(Found::Standing(stand, _, _)) => stands.push(stand),
+                Ok(Found::Standing { stand, .. }) => stands.push(stand),
                 Ok(Found::Silent(why)) => {
                     words::note(&format!("goes on with {} subjects: {why}", stands.len()));
                     break;
                 }
                 Err(failure) => {
-                    words::note(&format!("goes on with {} subjects: {}", stands.len(), failure.message));
+                    words::note(&format!(
+                        "goes on with {} subjects: {}",
+                        stands.len(),
+                        failure.message
+                    ));
                     break;
                 }
             }
@@ -219,8 +234,15 @@ impl Args {
         stands
     }
 
-    fn judge(&self, plan: &Plan, stands: Vec<BoxedStand>, seed: u64, interrupted: &AtomicBool) -> Result<Judged, Failure> {
-        let budget = Duration::from_secs(CLAUSE_S_MIN).max(self.timeout.saturating_mul(CLAUSE_CALLS));
+    fn judge(
+        &self,
+        plan: &Plan,
+        stands: Vec<BoxedStand>,
+        seed: u64,
+        interrupted: &AtomicBool,
+    ) -> Result<Judged, Failure> {
+        let budget =
+            Duration::from_secs(CLAUSE_S_MIN).max(self.timeout.saturating_mul(CLAUSE_CALLS));
         let mut progress = progress::Progress::new(plan, self.quiet);
         let mut judged = Judged::new();
         run_plan(plan, stands, seed, budget, interrupted, |event| {
@@ -274,7 +296,8 @@ impl Args {
                 after: format!(" {options}"),
             },
             None => {
-                let command: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+                let command: Vec<_> =
+                    self.command.iter().map(|word| word.to_string_lossy()).collect();
                 let command = words::shell_words(command.iter().map(AsRef::as_ref));
                 Replay {
                     before: "storeproof certify".to_owned(),
@@ -289,7 +312,8 @@ impl Args {
         for (write, path) in self.reports() {
             if let Err(error) = write_atomically(path, write(record).as_bytes()) {
                 words::note(&error.to_string());
-                first = first.and(Err(Failure::not_judged("a report could not be written, see above")));
+                first =
+                    first.and(Err(Failure::not_judged("a report could not be written, see above")));
             }
         }
         first
@@ -325,7 +349,7 @@ fn local(name: &str, space: &Arc<RunSpace>) -> Result<Found, Failure> {
         Ok(hooks) => {
             let caps = Box::new(manifest.capabilities.clone());
             let known = Known::Declared { caps, hooks: Some(hooks) };
-            Ok(Found::Standing(Box::new(backend), known, manifest))
+            Ok(Found::Standing { stand: Box::new(backend), known, manifest: Box::new(manifest) })
         }
         Err(fault) => Ok(Found::Silent(format!("the store does not open: {fault}"))),
     }
@@ -340,7 +364,8 @@ fn check_kit(kit: &str) -> Result<(), Failure> {
 
 /// Finds out before the run, not after it, that a report has nowhere to go.
 fn check_folder(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if folder.is_dir() && !path.is_dir() {
         return Ok(());
     }
@@ -360,6 +385,7 @@ fn interruption() -> Result<Arc<AtomicBool>, Failure> {
 /// A seed that differs from run to run.
 fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let nanos = u64::from(since.subsec_nanos()) ^ since.as_secs().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let nanos =
+        u64::from(since.subsec_nanos()) ^ since.as_secs().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (nanos ^ u64::from(std::process::id())) & SEED_MAX
 }

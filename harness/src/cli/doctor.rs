@@ -57,7 +57,8 @@ fn examine(args: &Args) -> Ended {
             return Err(Failure::nothing_ran(error));
         }
     };
-    let mut visit = Visit { backend, page: String::new(), advice: Vec::new(), broken: 0, unclear: 0 };
+    let mut visit =
+        Visit { backend, page: String::new(), advice: Vec::new(), broken: 0, unclear: 0 };
     visit.backend.begin_clause(BUDGET);
     visit.introduce();
     visit.examine_stores();
@@ -128,7 +129,10 @@ impl Visit {
         if !caps.mailbox && !caps.is_queue() {
             return;
         }
-        let Some(opened) = self.try_call("store/open", json!({}), &Wanted::Result(&["store"])) else { return };
+        let Some(opened) = self.try_call("store/open", json!({}), &Wanted::Result(&["store"]))
+        else {
+            return;
+        };
         let store = opened["store"].clone();
         let location = opened.get("location").cloned();
         if (caps.durable || caps.cross_process_safe) && location.is_none() {
@@ -153,17 +157,31 @@ impl Visit {
     fn examine_mailbox(&mut self, store: &Json, caps: &Capabilities) {
         let now = self.backend_now();
         let at = |more| on(store, "inbox", now, more);
-        self.try_call("mailbox/claim", at(json!({ "owner": "ann", "ttlMs": TTL_MS })), &Wanted::Null);
-        self.try_call("mailbox/append", at(json!({ "body": { "text": "hello" } })), &Wanted::Result(&["seq"]));
+        self.try_call(
+            "mailbox/claim",
+            at(json!({ "owner": "ann", "ttlMs": TTL_MS })),
+            &Wanted::Null,
+        );
+        self.try_call(
+            "mailbox/append",
+            at(json!({ "body": { "text": "hello" } })),
+            &Wanted::Result(&["seq"]),
+        );
         self.try_call("mailbox/append", at(json!({ "body": "again" })), &Wanted::Result(&["seq"]));
         let claim = at(json!({ "owner": "ann", "ttlMs": TTL_MS, "max": 1 }));
-        let Some(claimed) = self.try_call("mailbox/claim", claim, &Wanted::Result(&["lease", "messages"])) else {
+        let Some(claimed) =
+            self.try_call("mailbox/claim", claim, &Wanted::Result(&["lease", "messages"]))
+        else {
             return;
         };
         let lease = claimed["lease"].clone();
         let seq = claimed["messages"][0]["seq"].clone();
         if caps.mailbox {
-            self.try_call("mailbox/claim", at(json!({ "owner": "bob", "ttlMs": TTL_MS })), &Wanted::Null);
+            self.try_call(
+                "mailbox/claim",
+                at(json!({ "owner": "bob", "ttlMs": TTL_MS })),
+                &Wanted::Null,
+            );
         }
         if caps.peek {
             self.try_call("mailbox/peek", at(json!({})), &Wanted::Result(&["messages"]));
@@ -172,13 +190,16 @@ impl Visit {
             let renew = at(json!({ "owner": "ann", "lease": lease, "ttlMs": TTL_MS }));
             self.try_call("mailbox/renew", renew, &Wanted::Result(&[]));
         }
-        let ack = |owner: &str, lease: &Json| at(json!({ "owner": owner, "lease": lease, "upTo": seq }));
+        let ack =
+            |owner: &str, lease: &Json| at(json!({ "owner": owner, "lease": lease, "upTo": seq }));
         let (foreign, own) = (ack("bob", &lease), ack("ann", &lease));
         self.try_call("mailbox/ack", foreign, &Wanted::Refusal("lease_not_held"));
         self.try_call("mailbox/ack", own, &Wanted::Result(&["acked"]));
         if caps.release {
             let claim = at(json!({ "owner": "ann", "ttlMs": TTL_MS }));
-            if let Some(claimed) = self.try_call("mailbox/claim", claim, &Wanted::Result(&["lease"])) {
+            if let Some(claimed) =
+                self.try_call("mailbox/claim", claim, &Wanted::Result(&["lease"]))
+            {
                 let release = at(json!({ "owner": "ann", "lease": claimed["lease"] }));
                 self.try_call("mailbox/release", release, &Wanted::Result(&[]));
             }
@@ -189,17 +210,24 @@ impl Visit {
 
     fn examine_end(&mut self, store: &Json, location: Option<Json>) {
         self.try_call("store/close", json!({ "store": store }), &Wanted::Result(&[]));
-        let claim = on(store, "inbox", self.backend_now(), json!({ "owner": "ann", "ttlMs": TTL_MS }));
+        let claim =
+            on(store, "inbox", self.backend_now(), json!({ "owner": "ann", "ttlMs": TTL_MS }));
         self.try_call("mailbox/claim", claim, &Wanted::Refusal("closed"));
         let Some(location) = location else { return };
         let attach = json!({ "location": location });
-        if let Some(again) = self.try_call("store/attach", attach.clone(), &Wanted::Result(&["store"])) {
+        if let Some(again) =
+            self.try_call("store/attach", attach.clone(), &Wanted::Result(&["store"]))
+        {
             self.try_call("store/close", json!({ "store": again["store"] }), &Wanted::Result(&[]));
         }
         let answer = self.backend.call("store/destroy", &attach);
         let missing = matches!(&answer, Answer::Error(error) if error.code == METHOD_MISSING);
         if missing {
-            self.line("store/destroy", "-", "not there; it is optional, and tidies up after each case");
+            self.line(
+                "store/destroy",
+                "-",
+                "not there; it is optional, and tidies up after each case",
+            );
         } else {
             self.weigh("store/destroy", &answer, &Wanted::Result(&[]));
         }
@@ -225,7 +253,9 @@ impl Visit {
             (Answer::Error(error), Wanted::Refusal(reason)) if error.code == REFUSED => {
                 self.line(method, "ok", &format!("refused with {}, as it should", error.reason()));
                 if error.reason() != *reason {
-                    self.advise(&format!("{method}: the contract's word for this refusal is {reason}."));
+                    self.advise(&format!(
+                        "{method}: the contract's word for this refusal is {reason}."
+                    ));
                 }
                 return Some(Json::Null);
             }
@@ -282,7 +312,8 @@ impl Visit {
             "\n{}",
             match (self.broken, self.unclear) {
                 (0, 0) => "Looks well. Next: storeproof certify -- (the same command)".to_owned(),
-                (broken, unclear) => format!("{broken} wrong, {unclear} without an answer that can be judged"),
+                (broken, unclear) =>
+                    format!("{broken} wrong, {unclear} without an answer that can be judged"),
             }
         );
         page
@@ -312,12 +343,18 @@ fn has(result: &Json, members: &[&str]) -> bool {
 
 fn wrong_result(method: &str, wanted: &Wanted) -> String {
     match wanted {
-        Wanted::Result(members) if members.is_empty() => format!("{method} answers an object, {{}} will do."),
-        Wanted::Result(members) => format!("{method} answers an object with {}.", members.join(" and ")),
-        Wanted::Refusal(reason) => {
-            format!("{method} has to refuse here, loudly: error -32001 with data {{\"reason\": \"{reason}\"}}.")
+        Wanted::Result([]) => format!("{method} answers an object, {{}} will do."),
+        Wanted::Result(members) => {
+            format!("{method} answers an object with {}.", members.join(" and "))
         }
-        Wanted::Null => format!("{method} answers null here: the box is empty, or leased to somebody else."),
+        Wanted::Refusal(reason) => {
+            format!(
+                "{method} has to refuse here, loudly: error -32001 with data {{\"reason\": \"{reason}\"}}."
+            )
+        }
+        Wanted::Null => {
+            format!("{method} answers null here: the box is empty, or leased to somebody else.")
+        }
     }
 }
 
@@ -325,7 +362,14 @@ fn declared(caps: &Capabilities) -> String {
     let value = serde_json::to_value(caps).unwrap_or_default();
     let words = value.as_object().into_iter().flatten().map(|(name, value)| match value {
         Value::Bool(true) => name.clone(),
-        other => format!("{name}={other}"),
+        Value::Bool(false)
+        | Value::Null
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => {
+            format!("{name}={value}")
+        }
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -340,11 +384,15 @@ fn advice_on(fault: &Fault) -> Option<&'static str> {
         FaultKind::Deadline => Some(
             "No answer came in time. Flush stdout after each line, read stdin line by line, and answer every request.",
         ),
-        FaultKind::Died => Some("The program ended. Its last words on stderr are above; run the command by hand to see more."),
+        FaultKind::Died => Some(
+            "The program ended. Its last words on stderr are above; run the command by hand to see more.",
+        ),
         FaultKind::BadReply => Some(
             "A reply carries jsonrpc \"2.0\", the integer id of its request, and exactly one of result and error.",
         ),
-        FaultKind::BadForm => Some("The result lacks a member or has one of another type; see the table in docs/PROTOCOL.md."),
+        FaultKind::BadForm => Some(
+            "The result lacks a member or has one of another type; see the table in docs/PROTOCOL.md.",
+        ),
         FaultKind::Errored
         | FaultKind::Limit
         | FaultKind::Undecided

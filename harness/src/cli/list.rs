@@ -64,7 +64,11 @@ type Listed = (Vec<[String; 3]>, Value);
 
 fn listed_suites() -> Listed {
     let rows = suites().iter().map(|suite| {
-        [suite.id.to_owned(), format!("{} {:>2} clauses", tier(suite.tier), suite.clauses.len()), suite.about.to_owned()]
+        [
+            suite.id.to_owned(),
+            format!("{} {:>2} clauses", tier(suite.tier), suite.clauses.len()),
+            suite.about.to_owned(),
+        ]
     });
     let all: Vec<Value> = suites()
         .iter()
@@ -96,7 +100,8 @@ fn listed_clauses() -> Listed {
 }
 
 fn listed_stores() -> Listed {
-    let rows = STORES.iter().map(|store| [store.name.to_owned(), String::new(), store.about.to_owned()]);
+    let rows =
+        STORES.iter().map(|store| [store.name.to_owned(), String::new(), store.about.to_owned()]);
     let all: Vec<Value> =
         STORES.iter().map(|store| json!({ "name": store.name, "about": store.about })).collect();
     (rows.collect(), json!({ "stores": all }))
@@ -116,7 +121,8 @@ fn listed_mutants() -> Listed {
 
 /// Rows with the first two columns padded to their longest entry.
 fn aligned(rows: &[[String; 3]]) -> String {
-    let longest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let longest =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (first, second) = (longest(0), longest(1));
     rows.iter().fold(String::new(), |mut out, [a, b, c]| {
         let middle = if second == 0 { String::new() } else { format!("{b:second$}  ") };

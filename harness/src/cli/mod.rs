@@ -33,7 +33,7 @@ expected failure did not come; 3 something could not be judged.";
 
 #[derive(Subcommand)]
 enum Command {
-    Certify(certify::Args),
+    Certify(Box<certify::Args>),
     Serve(serve::Args),
     Doctor(doctor::Args),
     List(list::Args),

@@ -59,7 +59,12 @@ fn page(table: &KillTable, gaps: &[Gap]) -> String {
             let id = suite.clause_id(clause);
             let _ = writeln!(out, "{id}");
             for line in table.0.iter().filter(|line| line.suite.clause_id(line.clause) == id) {
-                let _ = writeln!(out, "  {:width$}  {}", line.mutant.name, fate(&id, line.killed, &line.killed_by));
+                let _ = writeln!(
+                    out,
+                    "  {:width$}  {}",
+                    line.mutant.name,
+                    fate(&id, line.killed, &line.killed_by)
+                );
             }
         }
     }
@@ -74,9 +79,14 @@ fn page(table: &KillTable, gaps: &[Gap]) -> String {
     );
     for gap in gaps {
         let _ = match gap {
-            Gap::Alive { mutant, clause } => writeln!(out, "alive: {mutant} is not killed by its own clause {clause}"),
+            Gap::Alive { mutant, clause } => {
+                writeln!(out, "alive: {mutant} is not killed by its own clause {clause}")
+            }
             Gap::Uncovered(clause) => writeln!(out, "uncovered: {clause} has no mutant"),
-            Gap::NeverSole(clause) => writeln!(out, "never sole: {clause} is the only killer of nothing and does not say why"),
+            Gap::NeverSole(clause) => writeln!(
+                out,
+                "never sole: {clause} is the only killer of nothing and does not say why"
+            ),
         };
     }
     out

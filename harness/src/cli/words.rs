@@ -43,7 +43,10 @@ mod tests {
 
     #[test]
     fn words_are_quoted_only_where_a_shell_would_stumble() {
-        assert_eq!(shell_words(["python3", "./my_store.py", "--n=3"]), "python3 ./my_store.py --n=3");
+        assert_eq!(
+            shell_words(["python3", "./my_store.py", "--n=3"]),
+            "python3 ./my_store.py --n=3"
+        );
         assert_eq!(shell_words(["a b", "", "it's", "$HOME"]), r"'a b' '' 'it'\''s' '$HOME'");
     }
 }

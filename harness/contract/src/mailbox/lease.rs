@@ -7,9 +7,9 @@
 //! says about a lease it says through [`Trial::while_live`] or [`Trial::when_dead`], so that an answer
 //! in between decides nothing and a slow machine is never blamed on the store.
 
+use super::delivery::Sent;
 use super::moves::shown;
 use super::store::Address;
-use super::delivery::Sent;
 use crate::trial::{Moment, Stop, StoreRef, Trial, Verdict, broken};
 
 /// How long a lease lives whose expiry is not the point, in milliseconds.

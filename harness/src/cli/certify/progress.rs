@@ -57,7 +57,10 @@ impl<'a> Progress<'a> {
             bar.set_position(self.done as u64);
         } else if !self.quiet && self.said.elapsed() >= LINE_EVERY {
             self.said = Instant::now();
-            words::note(&format!("{} of {} clauses done, {} failed", self.done, self.total, self.failed));
+            words::note(&format!(
+                "{} of {} clauses done, {} failed",
+                self.done, self.total, self.failed
+            ));
         }
     }
 

@@ -65,17 +65,20 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     let store = t.open()?;
     let alpha = at("alpha");
     let sent = t.append_many(&store, &alpha, "m", 1)?;
+    let mut taken = Vec::new();
     for (method, params, reason) in nonsense(t, &store) {
-        let what = excerpt(&params);
-        match t.ask::<Json>(method, params, true)? {
+        match t.ask::<Json>(method, params.clone(), true)? {
             Err(refusal) => t.expect_reason(method, &refusal, &[reason]),
             Ok(result) => {
-                return broken(
-                    format!("{method} refuses nonsense ({reason}) loudly: {what}"),
-                    format!("it answered {}", excerpt(&result)),
-                );
+                taken.push(format!("{method} {} answered {}", what(&params), excerpt(&result)))
             }
         }
+    }
+    if !taken.is_empty() {
+        return broken(
+            "empty names, a ttlMs or max that is not above 0, and a ttlMs that is no number are refused loudly",
+            taken.join("; "),
+        );
     }
     let promised = "a refused call changes nothing: the box is claimable at once";
     let lease = t.claim_some(&store, &alpha, "bob", promised)?;
@@ -86,6 +89,19 @@ fn check(t: &mut Trial<'_>) -> Verdict {
         "a refused call changes nothing: the box holds exactly m1",
         format!("it held {}", shown(&lease.messages)),
     )
+}
+
+/// What is nonsense about a call, in a few words.
+fn what(params: &Json) -> String {
+    for name in ["scope", "handle"] {
+        if params[name] == "" {
+            return format!("with an empty {name}");
+        }
+    }
+    match params.get("max") {
+        Some(max) => format!("with max {max}"),
+        None => format!("with ttlMs {}", params["ttlMs"]),
+    }
 }
 
 fn nonsense(t: &mut Trial<'_>, store: &StoreRef) -> Vec<(&'static str, Json, &'static str)> {

@@ -15,7 +15,7 @@ pub static CLAUSE: Clause = Clause {
     why: "If an ack without a lease works, reading is optional: any caller can delete mail without ever having been given it.",
     steps: &[
         "append m1, m2 to alpha; nobody claims",
-        "ann acks alpha with an invented lease id: refused; she acks the never-written beta: refused",
+        "ann acks alpha with an invented lease id, and with the first message's number for one: refused; she acks the never-written beta: refused",
         "claim and ack until null: both messages of alpha",
     ],
     needs: None,
@@ -34,6 +34,9 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     let sent = t.append_many(&store, &alpha, "m", 2)?;
     let why = "the box has no lease";
     t.ack_refused(&store, &alpha, "ann", "no-such-lease", sent[1].seq, why)?;
+    // A store that takes a message's number for its lease is guessed at too.
+    let guessed = sent[0].seq.to_string();
+    t.ack_refused(&store, &alpha, "ann", &guessed, sent[1].seq, why)?;
     t.ack_refused(&store, &beta, "ann", "no-such-lease", 1, why)?;
     t.holds_exactly(&store, &alpha, &sent, "a refused ack removes nothing")
 }

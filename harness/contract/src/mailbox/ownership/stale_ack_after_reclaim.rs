@@ -5,7 +5,7 @@ use crate::mailbox::moves::{at, is_prefix};
 use crate::mailbox::mutant::{altered, subject};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
-use crate::trial::{Trial, Verdict};
+use crate::trial::{StoreRef, Trial, Verdict, broken};
 
 /// The clause.
 pub static CLAUSE: Clause = Clause {
@@ -17,6 +17,7 @@ pub static CLAUSE: Clause = Clause {
         "append m1, m2; ann claims for a ttl and lets it expire; bob claims",
         "ann acks with her old lease: refused",
         "cid claims: null; bob acks: taken, and counted; the rest is still there",
+        "the same on beta, where ann herself claims anew: her new lease has another id, and the old one acks nothing",
     ],
     needs: None,
     check,
@@ -25,6 +26,11 @@ pub static CLAUSE: Clause = Clause {
             name: "overtaken-lease-acks",
             fault: "takes an ack with a lease that expired and was overtaken",
             make: subject::<OvertakenAcks>,
+        },
+        Mutant {
+            name: "expired-lease-id-comes-again",
+            fault: "gives the id of an expired lease to the next one",
+            make: subject::<IdComesAgain>,
         },
         Mutant {
             name: "stale-ack-frees-the-new-lease",
@@ -37,20 +43,37 @@ pub static CLAUSE: Clause = Clause {
 
 fn check(t: &mut Trial<'_>) -> Verdict {
     let store = t.open()?;
-    let alpha = at("alpha");
-    let sent = t.append_many(&store, &alpha, "m", 2)?;
+    for (handle, second) in [("alpha", "bob"), ("beta", "ann")] {
+        overtaken_by(t, &store, &at(handle), second)?;
+    }
+    Ok(())
+}
+
+/// Ann's lease on the box expires and `second`, who may be ann herself, claims.
+fn overtaken_by(t: &mut Trial<'_>, store: &StoreRef, of: &Address, second: &str) -> Verdict {
+    let sent = t.append_many(store, of, "m", 2)?;
     let ttl_ms = t.short_ttl_ms();
-    let old = t.claim_some_for(&store, &alpha, "ann", ttl_ms, "waiting messages are claimable")?;
+    let old = t.claim_some_for(store, of, "ann", ttl_ms, "waiting messages are claimable")?;
     t.wait_past(&old)?;
-    let new =
-        t.claim_some(&store, &alpha, "bob", "once a lease has expired the box is claimable")?;
+    let promised = "once a lease has expired the box is claimable";
+    let new = t.claim_some(store, of, second, promised)?;
+    t.when_dead(&old)?;
+    if new.id == old.id {
+        return broken(
+            "a lease id is never given twice, so that an ack with the old lease can be told from one with the new",
+            format!(
+                "{second}'s claim after the expiry was given the old lease id {:?} again",
+                old.id
+            ),
+        );
+    }
     let promised = "expired messages are redelivered from the front";
     is_prefix(&new.messages, &sent, promised)?;
-    let why = "ann's lease has expired and bob holds the box now";
-    t.ack_refused(&store, &alpha, "ann", &old.id, old.last_seq(), why)?;
-    t.fenced(&store, &new, "cid")?;
-    t.ack_counted(&store, &new, new.last_seq(), new.messages.len())?;
-    t.holds_exactly(&store, &alpha, &sent[new.messages.len()..], "a refused ack removes nothing")
+    let why = "the lease has expired and the box was claimed anew";
+    t.ack_refused(store, of, "ann", &old.id, old.last_seq(), why)?;
+    t.fenced(store, &new, "cid")?;
+    t.ack_counted(store, &new, new.last_seq(), new.messages.len())?;
+    t.holds_exactly(store, of, &sent[new.messages.len()..], "a refused ack removes nothing")
 }
 
 /// Claims through the model; a lease that the claim replaced is put on the list.
@@ -97,5 +120,24 @@ altered!(FreesTheNew remembers Vec<LeaseId> {
             self.0.with_box(of, |b| b.lease = None);
         }
         acked
+    }
+});
+
+altered!(IdComesAgain {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let time = self.0.time(now);
+        let expired = self.0.with_box(from, |b| {
+            b.lease.as_ref().filter(|held| time >= held.expiry).map(|held| held.id.clone())
+        });
+        let mut claimed = self.0.claim(from, ask, now)?;
+        if let (Some(expired), Some(delivery)) = (expired, claimed.as_mut()) {
+            self.0.with_box(from, |b| {
+                if let Some(held) = &mut b.lease {
+                    held.id = expired.clone();
+                }
+            });
+            delivery.lease = expired;
+        }
+        Ok(claimed)
     }
 });
