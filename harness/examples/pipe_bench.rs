@@ -151,7 +151,6 @@ struct Bench {
 }
 
 impl Bench {
-    #[expect(clippy::disallowed_methods, reason = "the raw pipe is what is measured against")]
     fn start(command: &[OsString]) -> Result<Self, Failed> {
         let space = RunSpace::create(Arc::default())?;
         let mut session = Session::start(&Launch::new(&command[0], &command[1..], 1, space))?;

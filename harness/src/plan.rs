@@ -213,6 +213,15 @@ impl Plan {
         })
     }
 
+    /// Takes every case that would be judged out of the run, because some mount is refused.
+    pub fn call_off(&mut self, refusal: &PlanError) {
+        for case in &mut self.cases {
+            if case.fate == Fate::Judge {
+                case.fate = Fate::NotRun(format!("nothing ran: {refusal}"));
+            }
+        }
+    }
+
     /// How many cases will be judged.
     #[must_use]
     pub fn to_judge(&self) -> usize {

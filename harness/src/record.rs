@@ -3,6 +3,7 @@
 
 use crate::expect::Expectations;
 use crate::plan::{Case, Fate, Plan, PlannedMount};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use storeproof_contract::KIT;
 use storeproof_contract::backend::Manifest;
@@ -11,6 +12,13 @@ use storeproof_contract::trial::{Judgement, Stop};
 use storeproof_reports::record::{
     Mount, Outcome, Record, Row, Run, SCHEMA, Step, Subject, Summary, Tier, Verdict,
 };
+
+/// The longest params or answer that a step keeps whole, in bytes of JSON: 1 MiB and its envelope.
+const VALUE_BYTES_MAX: usize = (1 << 20) + 4096;
+/// The deepest params or answer that a step keeps whole; common readers stop at a few hundred.
+const VALUE_LEVELS_MAX: usize = 100;
+/// How many characters are shown of what is not kept whole.
+const CUT_CHARS: usize = 1024;
 
 /// What the bench knows besides plan and events.
 #[derive(Debug)]
@@ -123,8 +131,8 @@ fn judged_row(case: &Case, judgement: Judgement, ms: u64, frame: &Frame) -> Row 
     let steps = judgement.steps.into_iter().zip(1..).map(|(step, n)| Step {
         n,
         call: step.call.to_owned(),
-        params: step.params,
-        answer: step.answer.shown(),
+        params: readable(step.params),
+        answer: readable(step.answer.shown()),
     });
     Row {
         ms,
@@ -133,6 +141,25 @@ fn judged_row(case: &Case, judgement: Judgement, ms: u64, frame: &Frame) -> Row 
         replay: told.then(|| frame.replay.of(&case.id)),
         advisories: (!judgement.advisories.is_empty()).then_some(judgement.advisories),
         ..blank_row(case, outcome)
+    }
+}
+
+/// The value, or where no reader of JSON would get through it (too long, too deep) what it was.
+fn readable(value: Value) -> Value {
+    let text = value.to_string();
+    if text.len() <= VALUE_BYTES_MAX && levels(&value, VALUE_LEVELS_MAX) {
+        return value;
+    }
+    let head: String = text.chars().take(CUT_CHARS).collect();
+    json!({ "cut": head, "bytes": text.len() })
+}
+
+/// Whether the value is nested no deeper than `left` levels.
+fn levels(value: &Value, left: usize) -> bool {
+    match value {
+        Value::Array(items) => left > 0 && items.iter().all(|item| levels(item, left - 1)),
+        Value::Object(members) => left > 0 && members.values().all(|item| levels(item, left - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 

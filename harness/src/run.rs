@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 use storeproof_contract::call::{Fault, FaultKind};
 use storeproof_contract::trial::{Judgement, Stop, judge};
 
+/// How many of a child's notes are told for one case.
+const NOTES_TOLD_MAX: usize = 2;
+
 /// A worker's subject.
 pub type BoxedStand = Box<dyn Stand>;
 
@@ -71,7 +74,7 @@ fn work(shared: &Shared<'_>, mut stand: BoxedStand, events: &Sender<Event>) {
         let _ = events.send(Event::Began { case });
         let started = Instant::now();
         let mut judgement = judge_one(shared, stand.as_mut(), case);
-        judgement.advisories.extend(stand.take_notes());
+        judgement.advisories.extend(told(stand.take_notes()));
         let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let _ = events.send(Event::Ended { case, judgement: Box::new(judgement), ms });
     }
@@ -101,6 +104,16 @@ fn judge_one(shared: &Shared<'_>, stand: &mut dyn Stand, case: usize) -> Judgeme
             format!("the clause itself panicked, please report it: {words}"),
         ))
     })
+}
+
+/// A chatty child's notes in a few lines.
+fn told(mut notes: Vec<String>) -> Vec<String> {
+    if notes.len() > NOTES_TOLD_MAX {
+        let more = notes.len() - NOTES_TOLD_MAX;
+        notes.truncate(NOTES_TOLD_MAX);
+        notes.push(format!("and {more} notes more of the same case"));
+    }
+    notes
 }
 
 fn could_not_judge(fault: Fault) -> Judgement {

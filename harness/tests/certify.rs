@@ -101,6 +101,50 @@ fn what_is_found_before_the_run_is_exit_2_and_nothing_runs() {
 }
 
 #[test]
+fn what_no_reader_would_get_through_is_cut_in_the_report() {
+    if !has("python3") {
+        return;
+    }
+    let child = "harness/tests/children/odd_answers.py";
+    for (mode, outcome) in
+        [("deep", "error"), ("long", "error"), ("twice-at-the-end", "error"), ("chatty", "pass")]
+    {
+        let run =
+            certify(&["--clause", "mailbox/core/empty-claim-null", "--", "python3", child, mode]);
+        let row = run.row("mailbox/core/empty-claim-null");
+        assert_eq!(row["outcome"], outcome, "{mode}: {row}");
+        assert!(row.to_string().len() < 200_000, "{mode}: {} bytes", row.to_string().len());
+        let advisories = row["advisories"].as_array().map_or(0, Vec::len);
+        assert!(advisories <= 4, "{mode}: {row}");
+    }
+}
+
+#[test]
+fn limits_out_of_bounds_end_the_run_as_errors() {
+    if !has("python3") {
+        return;
+    }
+    let child = ["python3", "harness/tests/children/odd_answers.py", "granularity"];
+    let run = certify(&[&["--"][..], &child].concat());
+    assert_eq!(run.status, 3, "{}", run.stdout);
+    assert_eq!(run.ids("error").len(), clauses().count());
+    assert!(run.stdout.contains("leaseGranularityMs"), "{}", run.stdout);
+}
+
+#[test]
+fn a_refused_mount_runs_nothing_and_leaves_no_green_report() {
+    if !has("python3") {
+        return;
+    }
+    let child = ["python3", "harness/tests/children/odd_answers.py", "tombstone-alone"];
+    let run = certify(&[&["--"][..], &child].concat());
+    assert_eq!(run.status, 2, "{}", run.stdout);
+    assert!(run.stderr.contains("tombstone without tenancy"), "{}", run.stderr);
+    assert_eq!(run.ids("error").len(), 12, "the refused suite's rows");
+    assert!(run.ids("pass").is_empty() && run.ids("fail").is_empty());
+}
+
+#[test]
 fn a_run_that_judges_nothing_is_not_green() {
     // Through a wider pattern the suite is not-declared, so nothing is judged.
     let run = certify(&["memory", "--clause", "mailbox/tombstone/**"]);

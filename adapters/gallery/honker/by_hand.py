@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,15 @@ def box(db: honker.Database, name: str, bodies: str) -> honker.Queue:
 def claim(queue: honker.Queue, worker: str, jobs: int = 32) -> list[int]:
     claimed = [job.id for job in queue.claim_batch(worker, jobs)]
     return told(f"queue {queue.name!r}: claim_batch({worker!r}, {jobs}), ids", claimed)
+
+
+@shows("mailbox/core/claim-fences")
+def claim_fences(db: honker.Database) -> bool:
+    queue = box(db, "beta", "m1 m2 m3")
+    held = claim(queue, "ann", 1)
+    others = claim(queue, "bob")
+    told("both claims are live: ack_batch of bob's", queue.ack_batch(others, "bob"))
+    return held == [1] and others == [2, 3] and queue.ack_batch(held, "ann") == 1
 
 
 @shows("mailbox/core/one-live-lease")
@@ -109,6 +119,29 @@ def renew(db: honker.Database) -> bool:
     zero = told("heartbeat(1, 'ann', 0)", queue.heartbeat(1, "ann", 0))
     negative = told("heartbeat(2, 'ann', -1)", queue.heartbeat(2, "ann", -1))
     return zero and negative and 2 in claim(queue, "bob")
+
+
+@shows("mailbox/ownership/stale-ack-after-reclaim")
+def stale_ack_after_reclaim(db: honker.Database) -> bool:
+    return overtaken_by(db, "alpha", "bob") is False and overtaken_by(db, "beta", "ann") is True
+
+
+def overtaken_by(db: honker.Database, name: str, second: str) -> bool | None:
+    """What an ack from ann's expired claim answers once `second` has claimed the job anew; None if
+    it could not be claimed anew."""
+    queue = honker.Queue(db, name, visibility_timeout_s=1)
+    told(f"queue {name!r}, with claims of 1 s: enqueue m", queue.enqueue("m"))
+    old = queue.claim_one("ann")
+    told("ann claims: job, attempts", old and (old.id, old.attempts))
+    time.sleep(2.2)  # Claims end with a whole second, so this is past hers.
+    queue.visibility_timeout_s = 3600
+    new = queue.claim_one(second)
+    told(f"2.2 s pass; {second} claims for an hour: job, attempts", new and (new.id, new.attempts))
+    if not old or not new or new.id != old.id:
+        return None
+    taken = told("ack() of the job that ann's first claim gave", old.ack())
+    told(f"ack() of the job that {second}'s claim gave", new.ack())
+    return taken
 
 
 @shows("mailbox/ownership/wrong-box-ack")

@@ -93,11 +93,11 @@ const shown = {
 
   async "mailbox/ownership/stale-ack-after-reclaim"(queue) {
     add(queue, "alpha", "m1");
-    claim(queue, "alpha", "ann");
+    const ann = claim(queue, "alpha", "ann");
     await wait(600);
     told("requeueTimedOutJobs(300)", queue.requeueTimedOutJobs(300));
     const bob = claim(queue, "alpha", "bob");
-    return bob === 1 && done(queue, 1, "ann").changes === 1 && status(queue, 1) === "Done";
+    return ann === bob && done(queue, ann, "ann").changes === 1 && status(queue, bob) === "Done";
   },
 
   async "mailbox/ownership/stale-ack-unclaimed"(queue) {
@@ -124,6 +124,13 @@ const shown = {
     const parameters = told("how many parameters markJobAsDone has", queue.markJobAsDone.length);
     const acked = done(queue, 1, "ann, who means beta,").changes === 1;
     return parameters === 1 && acked && status(queue, 1) === "Done";
+  },
+
+  "mailbox/ownership/no-lease-ack"(queue) {
+    add(queue, "alpha", "m1", "m2");
+    const unclaimed = status(queue, 1) === "Pending";
+    const acked = done(queue, 1, "ann, who claimed nothing,").changes === 1;
+    return unclaimed && acked && status(queue, 1) === "Done" && claim(queue, "alpha", "bob") === 2;
   },
 
   "mailbox/ownership/up-to-below"(queue) {

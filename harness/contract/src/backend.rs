@@ -63,6 +63,33 @@ pub struct Manifest {
     pub server: Option<Json>,
 }
 
+/// The coarsest lease clock that is judged, in milliseconds: a day. Beyond it expiry means nothing.
+pub const LEASE_GRANULARITY_MS_MAX: u64 = 24 * 3_600_000;
+/// From here on the report says how little a subject's granularity leaves to judge, in milliseconds.
+const GRANULARITY_TOLD_MS: u64 = 10_000;
+
+impl Manifest {
+    /// Holds the declared values to their bounds, which their types cannot.
+    ///
+    /// # Errors
+    /// What is out of bounds, for a person.
+    pub fn check(&self) -> Result<(), String> {
+        match self.limits.lease_granularity_ms {
+            Some(g) if g > LEASE_GRANULARITY_MS_MAX => Err(format!(
+                "limits.leaseGranularityMs is {g}; the most that can be judged is {LEASE_GRANULARITY_MS_MAX}"
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What a person should know of the declaration though it decides nothing.
+    #[must_use]
+    pub fn remark(&self) -> Option<String> {
+        let g = self.limits.lease_granularity_ms.filter(|g| *g > GRANULARITY_TOLD_MS)?;
+        Some(format!("leases are judged to the declared granularity of {g} ms only"))
+    }
+}
+
 /// Who a subject is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

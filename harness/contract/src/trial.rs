@@ -9,6 +9,7 @@ use crate::host::{AttachResult, Nothing, OpenResult};
 use crate::json::Json;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use std::path::Path;
 
 /// How often a clause whose timing could not be decided is tried before it becomes an `error`.
 pub const TRIES_MAX: u32 = 3;
@@ -108,7 +109,10 @@ pub fn judge(clause: &Clause, backend: &mut dyn Backend, seed: u64) -> Judgement
     loop {
         let mut trial = Trial::new(backend, seed, attempt);
         let verdict = (clause.check)(&mut trial);
-        trial.clean_up();
+        let verdict = match trial.clean_up() {
+            Some(fault) if breaks_protocol(&fault) => Err(Stop::Fault(fault)),
+            Some(_) | None => verdict,
+        };
         let Trial { steps, advisories, .. } = trial;
         match verdict {
             Err(Stop::Undecided(why)) if attempt == TRIES_MAX => {
@@ -277,7 +281,8 @@ impl<'b> Trial<'b> {
                 Ok(value) => Ok(Ok(value)),
                 Err(error) => {
                     let seen = crate::json::excerpt(&result);
-                    let message = format!("{method} answered {seen}: {error}");
+                    let message =
+                        format!("{method} answered {seen}: {}", form_words(&error.to_string()));
                     Err(Stop::Fault(Fault::new(FaultKind::BadForm, message)))
                 }
             },
@@ -344,6 +349,11 @@ impl<'b> Trial<'b> {
     pub fn open(&mut self) -> Result<StoreRef, Stop> {
         let promised = "store/open gives a fresh, empty store";
         let OpenResult { store, location, root } = self.must("store/open", json!({}), promised)?;
+        if let Some(root) = root.as_deref().filter(|root| !Path::new(root).is_absolute()) {
+            let message =
+                format!("store/open answered the root {root:?}, which is no absolute path");
+            return Err(Stop::Fault(Fault::new(FaultKind::BadForm, message)));
+        }
         self.open.push(store.clone());
         if let Some(location) = &location
             && !self.locations.contains(location)
@@ -387,37 +397,66 @@ impl<'b> Trial<'b> {
         Ok(StoreRef { id: store, location: Some(location), root })
     }
 
-    /// Closes and, where it can be, removes everything this trial opened. The verdict stands by then;
-    /// what goes wrong here is only noted.
-    fn clean_up(&mut self) {
-        let gone = |answer: &Answer| matches!(answer, Answer::Fault(_));
-        if self.steps.last().is_some_and(|step| gone(&step.answer)) {
-            return;
+    /// Closes and, where it can be, removes everything this trial opened. What goes wrong here is
+    /// noted, and the fault that ended it is answered.
+    fn clean_up(&mut self) -> Option<Fault> {
+        if self.steps.last().is_some_and(|step| matches!(step.answer, Answer::Fault(_))) {
+            return None;
         }
-        for store in std::mem::take(&mut self.open) {
-            let answer = self.backend.call("store/close", &json!({ "store": store }));
-            if !matches!(answer, Answer::Result(_)) {
-                self.advise(format!("store/close at the end of the case: {}", answer.shown()));
-            }
-            if gone(&answer) {
-                return;
-            }
-        }
-        for location in std::mem::take(&mut self.locations) {
-            let answer = self.backend.call("store/destroy", &json!({ "location": location }));
+        let closes = std::mem::take(&mut self.open)
+            .into_iter()
+            .map(|store| ("store/close", json!({ "store": store })));
+        let destroys = std::mem::take(&mut self.locations)
+            .into_iter()
+            .map(|location| ("store/destroy", json!({ "location": location })));
+        let calls: Vec<(&'static str, Json)> = closes.chain(destroys).collect();
+        for (method, params) in calls {
+            let answer = self.backend.call(method, &params);
+            let is_optional = method == "store/destroy";
             match &answer {
                 Answer::Result(_) => {}
-                Answer::Error(error) if error.code == METHOD_MISSING => {}
-                Answer::Error(_) | Answer::Fault(_) => {
-                    self.advise(format!(
-                        "store/destroy at the end of the case: {}",
-                        answer.shown()
-                    ));
+                Answer::Error(error) if is_optional && error.code == METHOD_MISSING => {}
+                Answer::Error(_) => {
+                    self.advise(format!("{method} at the end of the case: {}", answer.shown()));
+                }
+                Answer::Fault(fault) => {
+                    self.advise(format!("{method} at the end of the case: {}", answer.shown()));
+                    return Some(fault.clone());
                 }
             }
-            if gone(&answer) {
-                return;
-            }
         }
+        None
+    }
+}
+
+/// Whether the child's lines no longer fit the calls, so that no answer of the trial can be trusted.
+/// A child that hangs or dies when its stores are closed has answered what was judged.
+fn breaks_protocol(fault: &Fault) -> bool {
+    matches!(fault.kind, FaultKind::BadLine | FaultKind::BadReply)
+}
+
+/// Serde's words without the names of our types.
+fn form_words(words: &str) -> String {
+    let mut kept = Vec::new();
+    let mut skip = false;
+    for word in words.split(' ') {
+        if skip {
+            skip = false;
+            continue;
+        }
+        skip = word == "struct";
+        kept.push(if skip { "an object" } else { word });
+    }
+    kept.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::form_words;
+
+    #[test]
+    fn a_fault_names_no_type_of_ours() {
+        let words = "invalid type: boolean `false`, expected struct ClaimResult";
+        assert_eq!(form_words(words), "invalid type: boolean `false`, expected an object");
     }
 }

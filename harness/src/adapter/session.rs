@@ -110,6 +110,10 @@ impl Session {
         }
         self.manifest = Manifest::deserialize(&result)
             .map_err(|error| bad_manifest(&result, &error.to_string()))?;
+        self.manifest.check().map_err(|why| bad_manifest(&result, &why))?;
+        if let Some(remark) = self.manifest.remark() {
+            self.note(remark);
+        }
         Ok(())
     }
 

@@ -149,11 +149,14 @@ pub(super) fn run(args: &Args) -> Ended {
         Found::Standing { stand, known, manifest } => (Some(stand), known, Some(*manifest)),
         Found::Silent(why) => (None, Known::Nothing(why), None),
     };
-    let plan = Plan::new(&ask, &known);
+    let mut plan = Plan::new(&ask, &known);
     let fallback_name = args.base_name();
     let mut frame = Frame { manifest, fallback_name, run, replay: args.replay(seed), expected };
 
     let refusal = plan.refusal().filter(|_| stand.is_some());
+    if let Some(refusal) = &refusal {
+        plan.call_off(refusal);
+    }
     let mut judged = Judged::new();
     if let (Some(stand), None) = (stand, &refusal) {
         let stands = args.more_stands(stand, plan.to_judge(), seed, &space);
@@ -166,7 +169,7 @@ pub(super) fn run(args: &Args) -> Ended {
         // Found before the run: nothing ran, and the reports say so with an error in each asked row.
         Some(refusal) => Err(Failure::nothing_ran(refusal)),
         None => {
-            args.print(&record);
+            args.print(&record, written.is_ok());
             written?;
             Ok(record.summary.exit_status())
         }
@@ -319,8 +322,12 @@ impl Args {
         first
     }
 
-    fn print(&self, record: &Record) {
-        let rendered = terminal::render(record, words::style(self.verbose));
+    fn print(&self, record: &Record, written: bool) {
+        let mut rendered = terminal::render(record, words::style(self.verbose));
+        if !written && let Some((all_but_status, _)) = rendered.trim_end().rsplit_once('\n') {
+            // The last line tells the exit status, which is now another one.
+            rendered = format!("{all_but_status}\nexit 3: a report could not be written\n");
+        }
         if self.quiet {
             let last = rendered.trim_end().lines().last().unwrap_or_default();
             words::result(&format!("{last}\n"));

@@ -8,8 +8,13 @@ use storeproof_reports::text::terminal_text;
 /// Writes a result to stdout.
 pub(super) fn result(text: &str) {
     let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     // `storeproof ... | head` closes the pipe; the exit status still tells.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        note(&format!("the result could not be printed: {error}"));
+    }
 }
 
 /// Says something beside the result, on stderr; foreign text in it cannot steer the terminal.
