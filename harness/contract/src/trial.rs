@@ -13,8 +13,9 @@ use std::path::Path;
 
 /// How often a clause whose timing could not be decided is tried before it becomes an `error`.
 pub const TRIES_MAX: u32 = 3;
-/// Where the caller's clock starts in every case (epoch milliseconds); any fixed moment will do.
-const CALLER_START_MS: u64 = 1_800_000_000_000;
+/// Where the caller's clock starts in every case (epoch milliseconds); an odd moment, so that a store
+/// that rounds its times to seconds or minutes shows it.
+const CALLER_START_MS: u64 = 1_800_000_000_137;
 /// The most calls one trial may make; beyond it the subject is leading the clause on for ever.
 const CALLS_PER_TRIAL_MAX: usize = 20_000;
 

@@ -14,12 +14,19 @@ use crate::trial::{Moment, Stop, StoreRef, Trial, Verdict, broken};
 
 /// How long a lease lives whose expiry is not the point, in milliseconds.
 const LONG_TTL_MS: u64 = 3_600_000;
-/// How long a lease lives whose expiry is the point, on the caller's clock (milliseconds).
-const CALLER_TTL_MS: u64 = 60_000;
+/// The same where the granularity is coarse: at least so many times the granularity, so that it
+/// outlives a few leases of the shortest lifetime that such a store is asked for.
+const LONG_TTL_GRAINS: u64 = 12;
+/// How long a lease lives whose expiry is the point, on the caller's clock (milliseconds); no round
+/// number of seconds, so that a store that rounds shows it.
+const CALLER_TTL_MS: u64 = 61_234;
 /// The same on the wall clock, at the first try; each further try takes [`WALL_TTL_GROWTH`] times as long.
 const WALL_TTL_MS: u64 = 400;
 /// See [`WALL_TTL_MS`].
 const WALL_TTL_GROWTH: u64 = 4;
+/// The shortest lifetime that is ever asked for, in times the granularity.
+const TTL_GRAINS_MIN: u64 = 3;
+
 /// A lease as the bench holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lease {
@@ -49,7 +56,7 @@ impl Trial<'_> {
     /// A lifetime for leases whose expiry is not the point, in milliseconds.
     #[must_use]
     pub fn long_ttl_ms(&self) -> u64 {
-        LONG_TTL_MS.max(3 * self.granularity_ms())
+        LONG_TTL_MS.max(LONG_TTL_GRAINS * self.granularity_ms())
     }
 
     /// A lifetime for leases whose expiry is the point, in milliseconds; at least three times the
@@ -61,7 +68,13 @@ impl Trial<'_> {
         } else {
             WALL_TTL_MS * WALL_TTL_GROWTH.pow(self.attempt() - 1)
         };
-        ttl_ms.max(3 * self.granularity_ms())
+        self.judgeable_ttl_ms(ttl_ms)
+    }
+
+    /// `ttl_ms`, or the shortest lifetime whose expiry can be judged at the subject's granularity.
+    #[must_use]
+    pub fn judgeable_ttl_ms(&self, ttl_ms: u64) -> u64 {
+        ttl_ms.max(TTL_GRAINS_MIN * self.granularity_ms())
     }
 
     /// Goes on only if the last call was certainly answered while `lease` lived.

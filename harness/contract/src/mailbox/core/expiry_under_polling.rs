@@ -14,12 +14,12 @@ const VAIN_CLAIMS: u64 = 6;
 pub static CLAUSE: Clause = Clause {
     slug: "expiry-under-polling",
     at: file!(),
-    statement: "Another consumer that keeps claiming in vain neither prolongs a lease nor hides its expiry from itself.",
+    statement: "Another consumer that keeps claiming in vain neither prolongs nor shortens a lease, nor hides its expiry from itself.",
     why: "Consumers poll. If polling keeps a dead consumer's lease alive, its mail is stuck for exactly as long as anybody wants it.",
     steps: &[
         "append m1; ann claims for a ttl and does nothing",
-        "bob claims six times while her lease lives: null each time",
-        "after it expired, bob claims: m1",
+        "bob claims six times while her lease lives, and once more at the last moment at which it surely lives: null each time",
+        "after it expired (on the caller's clock at the very first moment), bob claims: m1",
     ],
     needs: None,
     check,
@@ -33,6 +33,11 @@ pub static CLAUSE: Clause = Clause {
             name: "polling-hides-the-expiry",
             fault: "answers null for ever to whoever claimed in vain four times",
             make: subject::<Hides>,
+        },
+        Mutant {
+            name: "vain-claims-eat-the-lease",
+            fault: "takes a tenth of its ttl from a lease with each vain claim",
+            make: subject::<Eats>,
         },
     ],
     never_sole: None,
@@ -50,7 +55,14 @@ fn check(t: &mut Trial<'_>) -> Verdict {
         t.wait_within(&lease, quarter)?;
         t.fenced(&store, &lease, "bob")?;
     }
-    t.wait_past(&lease)?;
+    let late = t.last_quarter();
+    t.wait_within(&lease, late)?;
+    t.fenced(&store, &lease, "bob")?;
+    if t.is_caller_clock() {
+        t.wait_for_expiry(&lease)?;
+    } else {
+        t.wait_past(&lease)?;
+    }
     t.claim_some(
         &store,
         &alpha,
@@ -87,6 +99,23 @@ altered!(Hides remembers std::collections::BTreeMap<String, u32> {
         if claimed.is_none() && self.0.with_box(from, |b| b.live(time).is_some()) {
             *self.1.entry(ask.owner.clone()).or_default() += 1;
         }
+        Ok(claimed)
+    }
+});
+
+altered!(Eats remembers u64 {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let claimed = self.0.claim(from, ask, now)?;
+        if claimed.is_some() {
+            self.1 = u64::try_from(ask.ttl_ms).unwrap_or(0);
+            return Ok(claimed);
+        }
+        let tenth_ms = self.1 / 10;
+        self.0.with_box(from, |b| {
+            if let Some(held) = &mut b.lease {
+                held.expiry = Millis(held.expiry.0.saturating_sub(tenth_ms));
+            }
+        });
         Ok(claimed)
     }
 });
