@@ -168,4 +168,47 @@ impl Trial<'_> {
             ),
         }
     }
+
+    /// Claims at most `max` messages as ann where messages wait and nothing fences them.
+    ///
+    /// # Errors
+    /// A violation where nothing is delivered.
+    pub fn claim_at_most(
+        &mut self,
+        store: &StoreRef,
+        from: &Address,
+        ttl_ms: u64,
+        max: Option<u64>,
+    ) -> Result<Lease, Stop> {
+        match self.claim_for(store, from, "ann", ttl_ms, max)? {
+            Some(lease) => Ok(lease),
+            None => broken(
+                "waiting messages are claimable",
+                format!("ann's claim on {from} answered null"),
+            ),
+        }
+    }
+
+    /// The holder acks the first half of what `lease` delivered, at least one message. Answers how many.
+    ///
+    /// # Errors
+    /// A violation where the ack is refused or counts otherwise.
+    pub fn ack_first_half(&mut self, store: &StoreRef, lease: &Lease) -> Result<usize, Stop> {
+        let half = (lease.messages.len() / 2).max(1);
+        let up_to = lease.messages.get(half - 1).map_or(0, |message| message.seq);
+        self.ack_counted(store, lease, up_to, half)?;
+        Ok(half)
+    }
+
+    /// The holder of a live lease gives it back, which must be taken.
+    ///
+    /// # Errors
+    /// A violation where it is refused although the lease lives.
+    pub fn give_back(&mut self, store: &StoreRef, lease: &Lease) -> Verdict {
+        let Err(refusal) = self.try_release(store, &lease.of, &lease.owner, &lease.id)? else {
+            return Ok(());
+        };
+        self.while_live(lease)?;
+        broken("the holder of a live lease may release it", format!("the release was {refusal}"))
+    }
 }

@@ -1,6 +1,8 @@
 //! An ack in the middle settles the lease and leaves the rest for the next claim.
 
 use crate::clause::{Clause, Mutant};
+use crate::json::Json;
+use crate::mailbox::model::Model;
 use crate::mailbox::moves::{Lease, at, is_prefix};
 use crate::mailbox::mutant::{altered, subject};
 use crate::mailbox::store::{Address, LeaseId, MailboxStore, Millis, Seq};
@@ -9,6 +11,8 @@ use crate::trial::{StoreRef, Trial, Verdict};
 
 /// How many messages wait.
 const MESSAGES: usize = 5;
+/// How far apart a mutant numbers its messages.
+const STRIDE: u64 = 10;
 
 /// The clause.
 pub static CLAUSE: Clause = Clause {
@@ -22,6 +26,7 @@ pub static CLAUSE: Clause = Clause {
         "bob claims at once: the rest, in order, same seqs and bodies",
         "bob acks and drains: exactly the rest",
         "a store that never delivers two at once: an ack below the delivered message counts 0 and the message is claimable at once (with an advisory)",
+        "append to beta, and to gamma in between; where a delivery has a gap between two seqs, ann acks up to a number in the gap: exactly what lies below goes, the rest is claimable at once",
     ],
     needs: None,
     check,
@@ -46,35 +51,70 @@ pub static CLAUSE: Clause = Clause {
             fault: "gives the rest new numbers",
             make: subject::<Renumbers>,
         },
+        Mutant {
+            name: "ack-in-a-gap-takes-the-next",
+            fault: "numbers by tens, and acks the next message too where upTo lies between two",
+            make: subject::<TakesTheNext>,
+        },
+        Mutant {
+            name: "ack-in-a-gap-removes-nothing",
+            fault: "numbers by tens, and removes nothing where upTo lies between two",
+            make: subject::<RemovesNothing>,
+        },
     ],
     never_sole: None,
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {
     let store = t.open()?;
+    up_to_the_middle(t, &store)?;
+    up_to_a_gap(t, &store)
+}
+
+fn up_to_the_middle(t: &mut Trial<'_>, store: &StoreRef) -> Verdict {
     let alpha = at("alpha");
-    let mut waiting = t.append_many(&store, &alpha, "m", MESSAGES)?;
+    let mut waiting = t.append_many(store, &alpha, "m", MESSAGES)?;
     while !waiting.is_empty() {
-        let lease = t.claim_some(&store, &alpha, "ann", "waiting messages are claimable")?;
+        let lease = t.claim_some(store, &alpha, "ann", "waiting messages are claimable")?;
         is_prefix(&lease.messages, &waiting, "a claim delivers a prefix of what waits")?;
         if lease.messages.len() >= 2 {
             let half = lease.messages.len() / 2;
-            t.ack_counted(&store, &lease, lease.messages[half - 1].seq, half)?;
+            t.ack_counted(store, &lease, lease.messages[half - 1].seq, half)?;
             let rest = waiting.split_off(half);
             let promised = "what a partial ack left is claimable at once, in order";
-            let next = t.claim_some(&store, &alpha, "bob", promised)?;
+            let next = t.claim_some(store, &alpha, "bob", promised)?;
             is_prefix(&next.messages, &rest, promised)?;
-            t.ack_counted(&store, &next, next.last_seq(), next.messages.len())?;
-            return t.holds_exactly(&store, &alpha, &rest[next.messages.len()..], promised);
+            t.ack_counted(store, &next, next.last_seq(), next.messages.len())?;
+            return t.holds_exactly(store, &alpha, &rest[next.messages.len()..], promised);
         }
-        t.ack_counted(&store, &lease, lease.last_seq(), 1)?;
+        t.ack_counted(store, &lease, lease.last_seq(), 1)?;
         let below = waiting.remove(0);
         if waiting.len() == 1 {
             t.advise("the store never delivered two messages in one claim; the partial ack was judged by an ack below the delivered message");
-            return below_the_delivery(t, &store, below.seq);
+            return below_the_delivery(t, store, below.seq);
         }
     }
     Ok(())
+}
+
+/// A shared counter leaves gaps in one box where the other one is appended to.
+fn up_to_a_gap(t: &mut Trial<'_>, store: &StoreRef) -> Verdict {
+    let (beta, gamma) = (at("beta"), at("gamma"));
+    let mut waiting = Vec::new();
+    for _ in 0..MESSAGES {
+        waiting.extend(t.append_many(store, &beta, "b", 1)?);
+        t.append(store, &gamma, "between")?;
+    }
+    let lease = t.claim_some(store, &beta, "ann", "waiting messages are claimable")?;
+    is_prefix(&lease.messages, &waiting, "a claim delivers a prefix of what waits")?;
+    let seqs: Vec<u64> = lease.messages.iter().map(|m| m.seq).collect();
+    let Some(below) = seqs.windows(2).rposition(|pair| pair[1].saturating_sub(pair[0]) > 1) else {
+        return Ok(());
+    };
+    let between = seqs[below].midpoint(seqs[below + 1]);
+    t.ack_counted(store, &lease, between, below + 1)?;
+    let promised = "an ack up to a number between two seqs removes exactly what lies below it";
+    t.holds_exactly(store, &beta, &waiting[below + 1..], promised)
 }
 
 fn below_the_delivery(t: &mut Trial<'_>, store: &StoreRef, below: u64) -> Verdict {
@@ -140,5 +180,41 @@ altered!(Renumbers {
             }
         });
         Ok(acked)
+    }
+});
+
+fn append_by_tens(model: &mut Model, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+    model.with_box(to, |b| b.last_seq += STRIDE - 1);
+    model.append(to, body, now)
+}
+
+/// Where `up_to` lies strictly between two delivered messages: the seq of the next one.
+fn next_after_gap(model: &Model, of: &Address, up_to: Seq) -> Option<Seq> {
+    model.with_box(of, |b| {
+        let delivered = b.lease.as_ref().map(|held| held.delivered)?;
+        let first = b.messages.first()?.seq;
+        let exact = b.messages.iter().any(|m| m.seq == up_to);
+        let next = b.messages.iter().find(|m| m.seq > up_to && m.seq <= delivered)?.seq;
+        (first < up_to && !exact).then_some(next)
+    })
+}
+
+altered!(TakesTheNext {
+    fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+        append_by_tens(&mut self.0, to, body, now)
+    }
+    fn ack(&mut self, of: &Address, owner: &str, lease: &LeaseId, up_to: Seq, now: Millis) -> Reply<u64> {
+        let up_to = next_after_gap(&self.0, of, up_to).unwrap_or(up_to);
+        self.0.ack(of, owner, lease, up_to, now)
+    }
+});
+
+altered!(RemovesNothing {
+    fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+        append_by_tens(&mut self.0, to, body, now)
+    }
+    fn ack(&mut self, of: &Address, owner: &str, lease: &LeaseId, up_to: Seq, now: Millis) -> Reply<u64> {
+        let up_to = next_after_gap(&self.0, of, up_to).map_or(up_to, |_| Seq(0));
+        self.0.ack(of, owner, lease, up_to, now)
     }
 });

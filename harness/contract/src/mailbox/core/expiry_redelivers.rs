@@ -1,14 +1,19 @@
 //! What a consumer took and never acked goes to the next one.
 
 use crate::clause::{Clause, Mutant};
-use crate::mailbox::moves::{at, is_prefix};
+use crate::mailbox::moves::{Lease, at, is_prefix};
 use crate::mailbox::mutant::{altered, subject};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
-use crate::trial::{Trial, Verdict};
+use crate::trial::{StoreRef, Trial, Verdict};
+use std::collections::BTreeMap;
 
 /// How many messages wait.
 const MESSAGES: usize = 5;
+/// How often the same messages are taken and come back unacked.
+const ROUNDS: usize = 24;
+/// How often a mutant delivers a message before it takes it for undeliverable.
+const DELIVERIES_MAX: u32 = 5;
 
 /// The clause.
 pub static CLAUSE: Clause = Clause {
@@ -21,6 +26,8 @@ pub static CLAUSE: Clause = Clause {
         "let her lease expire, with time to spare",
         "bob claims: the same messages from the front, same seqs, same order",
         "bob acks and drains: all five, once each",
+        "(caller's clock) claim and let the lease expire 24 times: the same messages from the front each time, and all five at the end",
+        "(release) claim and release 24 times: the same",
     ],
     needs: None,
     check,
@@ -45,6 +52,11 @@ pub static CLAUSE: Clause = Clause {
             fault: "redelivers expired messages under new numbers",
             make: subject::<Renumbered>,
         },
+        Mutant {
+            name: "five-deliveries-are-enough",
+            fault: "throws away a message that was delivered five times and not acked",
+            make: subject::<FiveAreEnough>,
+        },
     ],
     never_sole: None,
 };
@@ -61,11 +73,39 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     let next = t.claim_some(&store, &alpha, "bob", promised)?;
     is_prefix(&next.messages, &sent, promised)?;
     t.ack_counted(&store, &next, next.last_seq(), next.messages.len())?;
-    t.holds_exactly(&store, &alpha, &sent[next.messages.len()..], promised)
+    t.holds_exactly(&store, &alpha, &sent[next.messages.len()..], promised)?;
+    if t.is_caller_clock() {
+        let promised = "however often a lease expired, the same messages come again";
+        comes_back(t, &store, "beta", |t, _, lease| t.wait_past(lease), promised)?;
+    }
+    if t.caps().release {
+        let promised = "however often a lease was released, the same messages come again";
+        comes_back(t, &store, "gamma", |t, store, lease| t.give_back(store, lease), promised)?;
+    }
+    Ok(())
+}
+
+/// Claims again and again without an ack, each lease ended by `end`; nothing may be lost or move.
+fn comes_back(
+    t: &mut Trial<'_>,
+    store: &StoreRef,
+    handle: &str,
+    end: fn(&mut Trial<'_>, &StoreRef, &Lease) -> Verdict,
+    promised: &str,
+) -> Verdict {
+    let of = at(handle);
+    let sent = t.append_many(store, &of, "m", MESSAGES)?;
+    for round in 0..ROUNDS {
+        let owner = if round % 2 == 0 { "ann" } else { "bob" };
+        let lease = t.claim_some(store, &of, owner, promised)?;
+        is_prefix(&lease.messages, &sent, promised)?;
+        end(t, store, &lease)?;
+    }
+    t.holds_exactly(store, &of, &sent, promised)
 }
 
 /// Claims through the model, after `change` had its way with a box whose lease has expired.
-fn claim_after(
+pub(super) fn claim_after(
     model: &mut crate::mailbox::model::Model,
     from: &Address,
     ask: &ClaimAsk,
@@ -115,5 +155,18 @@ altered!(Renumbered {
                 message.seq = Seq(b.last_seq);
             }
         })
+    }
+});
+
+altered!(FiveAreEnough remembers BTreeMap<(Address, Seq), u32> {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let counts = &self.1;
+        let spent = |seq: Seq| counts.get(&(from.clone(), seq)).is_some_and(|n| *n >= DELIVERIES_MAX);
+        self.0.with_box(from, |b| b.messages.retain(|m| !spent(m.seq)));
+        let claimed = self.0.claim(from, ask, now)?;
+        for message in claimed.iter().flat_map(|delivery| &delivery.messages) {
+            *self.1.entry((from.clone(), message.seq)).or_default() += 1;
+        }
+        Ok(claimed)
     }
 });
