@@ -3,6 +3,7 @@
 pub mod core;
 pub mod delivery;
 pub mod lease;
+mod leases_given;
 pub mod model;
 pub mod moves;
 pub mod mutant;

@@ -69,6 +69,9 @@ const TWIN_NAMES: &[(&str, &str)] = &[
     ("room\0x", "room\0y"),
 ];
 
+/// Names that are scope and handle by turns.
+const SWAPPED_NAMES: [(&str, &str); 3] = [("p", "q"), ("north", "south"), ("tenant", "box")];
+
 /// Names, each with one that only adds something at the end that careless stores cut off.
 pub(super) const PADDED_NAMES: [(&str, &str); 6] = [
     ("desk", "desk "),
@@ -93,6 +96,12 @@ pub(super) fn joins() -> Vec<(Address, Address)> {
     pairs
 }
 
+/// Pairs of recipients of which one's scope is the other's handle.
+pub(super) fn swapped() -> Vec<(Address, Address)> {
+    let pair = |(a, b): &(&str, &str)| (Address::new(a, b), Address::new(b, a));
+    SWAPPED_NAMES.iter().map(pair).collect()
+}
+
 /// The pairs that stores are known to have folded, each name in one pair only.
 pub(super) fn classics() -> Vec<(Address, Address)> {
     const JOINED_BY: [&str; 8] = [":", "/", "|", "#", ".", "-", " ", "\0"];
@@ -102,6 +111,7 @@ pub(super) fn classics() -> Vec<(Address, Address)> {
     pairs.extend(
         TWIN_NAMES.iter().map(|(a, b)| (Address::new(a, "inbox"), Address::new(b, "inbox"))),
     );
+    pairs.extend(swapped());
     pairs
 }
 
@@ -202,6 +212,11 @@ careless! {
     HalfEscaped(of) => {
         let escaped = |name: &str| name.replace(':', "\\:");
         Address::new("escaped", &format!("{}:{}", escaped(&of.scope.0), escaped(&of.handle.0)))
+    };
+    /// Scope and handle as a set, which has no order.
+    Unordered(of) => {
+        let Address { scope, handle } = of;
+        Address::new((&scope.0).min(&handle.0), (&scope.0).max(&handle.0))
     };
     /// Everything in lower case.
     Lowercased(of) => each(of, str::to_lowercase);

@@ -21,7 +21,7 @@ pub static CLAUSE: Clause = Clause {
     steps: &[
         "append m1 to alpha",
         "append, claim, drop (and peek) with an empty scope, and with an empty handle: refused",
-        "claim alpha with ttlMs 0, -1, a word, null: refused; with max 0, -1: refused",
+        "claim alpha with ttlMs 0, -1, a word, null, \"5\", true, [], {}: refused; with max 0, -1: refused",
         "bob claims alpha: m1, at once and alone",
     ],
     needs: None,
@@ -122,7 +122,16 @@ fn nonsense(t: &mut Trial<'_>, store: &StoreRef) -> Vec<(&'static str, Json, &'s
         }
     }
     let on = json!({ "store": store.id, "scope": "default", "handle": "alpha", "owner": "ann" });
-    for ttl in [json!(0), json!(-1), json!("soon"), json!(null)] {
+    for ttl in [
+        json!(0),
+        json!(-1),
+        json!("soon"),
+        json!(null),
+        json!("5"),
+        json!(true),
+        json!([]),
+        json!({}),
+    ] {
         calls.push(("mailbox/claim", merged(&on, json!({ "ttlMs": ttl }), now), "invalid_ttl"));
     }
     for max in [json!(0), json!(-1)] {

@@ -8,7 +8,7 @@ use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, S
 use crate::sim::Clockwork;
 use crate::subject::{Reply, Subject};
 use crate::trial::{StoreRef, Trial, Verdict};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long mail waits for its consumer on the caller's clock: 366 days in milliseconds.
 const LONG_WAIT_MS: u64 = 366 * 24 * 3_600_000;
@@ -40,7 +40,7 @@ pub static CLAUSE: Clause = Clause {
         },
         Mutant {
             name: "reap-frees-leases-on-old-messages",
-            fault: "frees at reap every lease whose message has waited longer than the lease has left",
+            fault: "frees at reap the first lease on messages that had waited longer than its ttl",
             make: subject::<ReapFreesOld>,
         },
         Mutant {
@@ -102,21 +102,26 @@ altered!(FromTheAppend remembers BTreeMap<(Address, Seq), Millis> {
     }
 });
 
-altered!(ReapFreesOld remembers BTreeMap<Address, Millis> {
+altered!(ReapFreesOld remembers (BTreeMap<Address, Millis>, BTreeSet<Address>) {
     fn append(&mut self, to: &Address, body: &crate::json::Json, now: Millis) -> Reply<Seq> {
         let time = self.0.time(now);
-        self.1.entry(to.clone()).or_insert(time);
+        self.1.0.entry(to.clone()).or_insert(time);
         self.0.append(to, body, now)
     }
-    fn reap(&mut self, now: Millis) -> Reply<()> {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
         let time = self.0.time(now);
-        for (of, since) in &self.1 {
-            self.0.with_box(of, |b| {
-                let ttl_ms = b.lease.as_ref().map_or(0, |held| held.expiry.0.saturating_sub(time.0));
-                if time.0.saturating_sub(since.0) > ttl_ms.max(1) {
-                    b.lease = None;
-                }
-            });
+        let claimed = self.0.claim(from, ask, now)?;
+        // Only the first lease of a box: what is redelivered has waited under a lease.
+        let since = claimed.as_ref().and_then(|_| self.1.0.insert(from.clone(), Millis(u64::MAX)));
+        let waited_ms = since.map_or(0, |since| time.0.saturating_sub(since.0));
+        if i64::try_from(waited_ms).is_ok_and(|waited_ms| waited_ms > ask.ttl_ms) {
+            self.1.1.insert(from.clone());
+        }
+        Ok(claimed)
+    }
+    fn reap(&mut self, now: Millis) -> Reply<()> {
+        for of in &self.1.1 {
+            self.0.with_box(of, |b| b.lease = None);
         }
         self.0.reap(now)
     }

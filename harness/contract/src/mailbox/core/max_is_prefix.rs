@@ -9,6 +9,8 @@ use crate::trial::{Trial, Verdict, broken};
 
 /// How many messages wait.
 const MESSAGES: usize = 5;
+/// Limits above what waits: a common batch, one beyond 32 bits with a sign, and the greatest.
+const GENEROUS: [u64; 3] = [10, (1 << 31) + 1, (1 << 53) - 1];
 
 /// The clause.
 pub static CLAUSE: Clause = Clause {
@@ -21,6 +23,7 @@ pub static CLAUSE: Clause = Clause {
         "ann acks the last of them; acked counts them",
         "bob claims with max 1: exactly the next one; bob acks it",
         "claim and ack until null: exactly the others, in order",
+        "with one message waiting, claim with max 10, 2^31+1 and 2^53-1: that message each time",
     ],
     needs: None,
     check,
@@ -39,6 +42,16 @@ pub static CLAUSE: Clause = Clause {
             name: "full-ack-empties-the-box",
             fault: "empties the box when the last delivered message is acked",
             make: subject::<FullAckEmpties>,
+        },
+        Mutant {
+            name: "null-until-max-wait",
+            fault: "answers null while fewer messages wait than the max",
+            make: subject::<NullUntilMax>,
+        },
+        Mutant {
+            name: "max-in-32-bits",
+            fault: "answers null to a max of more than 32 bits with a sign",
+            make: subject::<In32Bits>,
         },
     ],
     never_sole: None,
@@ -75,7 +88,20 @@ fn check(t: &mut Trial<'_>) -> Verdict {
         &alpha,
         &waiting,
         "what a claim with a max did not deliver is delivered later, in order",
-    )
+    )?;
+    for max in GENEROUS {
+        let sent = t.append_many(&store, &alpha, "one", 1)?;
+        let ttl_ms = t.long_ttl_ms();
+        let promised = format!("a claim with max {max} delivers the one message that waits");
+        match t.claim_for(&store, &alpha, "cid", ttl_ms, Some(max))? {
+            None => return broken(promised, "it answered null"),
+            Some(lease) => {
+                is_prefix(&lease.messages, &sent, &promised)?;
+                t.ack_counted(&store, &lease, lease.last_seq(), sent.len())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 altered!(Ignored {
@@ -107,5 +133,20 @@ altered!(FullAckEmpties {
             self.0.with_box(of, |b| b.messages.clear());
         }
         Ok(acked)
+    }
+});
+
+altered!(NullUntilMax {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let waiting = self.0.with_box(from, |b| b.messages.len());
+        let short = ask.max.and_then(|max| usize::try_from(max).ok()).is_some_and(|max| max > waiting);
+        if short { Ok(None) } else { self.0.claim(from, ask, now) }
+    }
+});
+
+altered!(In32Bits {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let wide = ask.max.is_some_and(|max| max > i64::from(i32::MAX));
+        if wide { Ok(None) } else { self.0.claim(from, ask, now) }
     }
 });

@@ -37,6 +37,16 @@ pub static CLAUSE: Clause = Clause {
             fault: "frees the box while it refuses an overtaken lease's ack",
             make: subject::<FreesTheNew>,
         },
+        Mutant {
+            name: "expired-lease-shuts-its-owner-out",
+            fault: "answers null to an owner whose own lease on the box has expired",
+            make: subject::<ShutsItsOwnerOut>,
+        },
+        Mutant {
+            name: "expired-lease-lives-on-for-its-owner",
+            fault: "gives an owner its expired lease back, under the old id",
+            make: subject::<LivesOn>,
+        },
     ],
     never_sole: None,
 };
@@ -137,6 +147,43 @@ altered!(IdComesAgain {
                 }
             });
             delivery.lease = expired;
+        }
+        Ok(claimed)
+    }
+});
+
+/// The expired lease of the box, where `owner` had it.
+fn expired_of(
+    model: &crate::mailbox::model::Model,
+    of: &Address,
+    owner: &str,
+    now: Millis,
+) -> Option<crate::mailbox::model::Held> {
+    let time = model.time(now);
+    let held = model.with_box(of, |b| b.lease.clone());
+    held.filter(|held| held.owner == owner && time >= held.expiry)
+}
+
+altered!(ShutsItsOwnerOut {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        if !self.0.is_closed() && expired_of(&self.0, from, &ask.owner, now).is_some() {
+            return Ok(None);
+        }
+        self.0.claim(from, ask, now)
+    }
+});
+
+altered!(LivesOn {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let expired = expired_of(&self.0, from, &ask.owner, now);
+        let mut claimed = self.0.claim(from, ask, now)?;
+        if let (Some(expired), Some(delivery)) = (expired, claimed.as_mut()) {
+            delivery.lease.clone_from(&expired.id);
+            self.0.with_box(from, |b| {
+                if let Some(held) = &mut b.lease {
+                    held.id = expired.id;
+                }
+            });
         }
         Ok(claimed)
     }

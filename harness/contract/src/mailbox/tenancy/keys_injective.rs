@@ -29,7 +29,7 @@ pub static CLAUSE: Clause = Clause {
     statement: "Distinct pairs of scope and handle are distinct boxes: a store may refuse a name before anything changes, and never folds two into one.",
     why: "A key made by joining, cleaning, lowering or cutting names hands one recipient's mail to another, and nobody sees it until two such names meet.",
     steps: &[
-        "append one message to each of some hundred recipients that careless stores confuse, random ones among them; a refused one must stay without a message",
+        "append one message to each of some hundred recipients that careless stores confuse, swapped and random ones among them; a refused one must stay without a message",
         "drain every box: it holds its own message and no other",
         "in a fresh store, take the pairs that are known to be folded: a lease on one fences nothing on the other, and a drop of one empties nothing of the other",
     ],
@@ -47,6 +47,10 @@ pub static CLAUSE: Clause = Clause {
         folded::<names::HalfEscaped>(
             "keys-half-escaped",
             "escapes the separator in names but not the escape character",
+        ),
+        folded::<names::Unordered>(
+            "keys-unordered",
+            "keeps scope and handle as a set of two names, without their order",
         ),
         folded::<Lowercased>("keys-lowercased", "keeps names in lower case"),
         folded::<names::Composed>("keys-composed", "keeps names in composed Unicode form"),
@@ -103,7 +107,8 @@ const fn folded<K: CarelessKey>(name: &'static str, fault: &'static str) -> Muta
 }
 
 fn check(t: &mut Trial<'_>) -> Verdict {
-    let pairs = names::joins().into_iter().chain(names::generated(t.rng(), GENERATED_PAIRS));
+    let pairs = names::joins().into_iter().chain(names::swapped());
+    let pairs = pairs.chain(names::generated(t.rng(), GENERATED_PAIRS));
     let all: BTreeSet<Address> =
         pairs.flat_map(|(a, b)| [a, b]).chain(names::look_alikes()).collect();
     let store = t.open()?;

@@ -19,7 +19,8 @@ pub static CLAUSE: Clause = Clause {
     why: "Handles such as \"inbox\" repeat from tenant to tenant; where the scope is forgotten on one path, one tenant reads, loses or blocks another's mail.",
     steps: &[
         "append to one handle in two scopes and lease both boxes: each delivers its own messages, and neither fences the other, for owners of the same name too",
-        "use one scope's lease on the other's box, to ack, release and renew: both leases stand",
+        "ack each scope's box with the other's lease: neither box loses a message (peek, where declared) nor its lease",
+        "use one scope's lease on the other's box, to release and renew: both leases stand",
         "ack one box: the other's messages stay, and each box drains to its own messages",
     ],
     needs: None,
@@ -69,6 +70,7 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     let promised = "a lease in one scope fences nothing in another";
     let other = t.claim_some(&store, &globex, "bob", promised)?;
     is_prefix(&other.messages, &theirs, "a claim delivers the messages of its own scope")?;
+    strange_acks_change_nothing(t, &store, [(&held, &ours), (&other, &theirs)])?;
     strangers_change_nothing(t, &store, &held, &other)?;
     if t.caps().peek {
         peeks_its_own(t, &store, &acme, &ours)?;
@@ -91,8 +93,44 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     t.holds_exactly(&store, &globex, &theirs, promised)
 }
 
-/// Uses `held` on the box of `other`, and `other` on the box of `held`. Whether that is refused is
-/// judged by `mailbox/ownership/wrong-box-ack`; here both leases must stand.
+/// Acks each box with the lease of the other. Whether that is refused is judged by
+/// `mailbox/ownership/wrong-box-ack`; here both boxes keep their messages and their leases.
+fn strange_acks_change_nothing(
+    t: &mut Trial<'_>,
+    store: &StoreRef,
+    [first, second]: [(&Lease, &[Sent]); 2],
+) -> Verdict {
+    for ((mine, _), (yours, _)) in [(first, second), (second, first)] {
+        let _ = t.try_ack(store, &yours.of, &mine.owner, &mine.id, mine.last_seq())?;
+    }
+    for (lease, sent) in [first, second] {
+        if t.caps().peek {
+            // What it shows beyond them is judged by `peeks_its_own`.
+            let found = t.peek(store, &lease.of)?;
+            if let Some(gone) = sent.iter().find(|m| found.iter().all(|f| f.seq != m.seq)) {
+                return broken(
+                    "an ack sent to one scope's box with another scope's lease removes nothing from either",
+                    format!(
+                        "after two such acks {} was gone from {}",
+                        shown(std::slice::from_ref(gone)),
+                        lease.of
+                    ),
+                );
+            }
+        }
+        let found = t.claim(store, &lease.of, "cid")?;
+        t.while_live(lease)?;
+        if let Some(got) = found {
+            return broken(
+                "an ack sent to one scope's box with another scope's lease settles neither's lease",
+                format!("after two such acks cid got {} on {}", shown(&got.messages), lease.of),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Uses `held` on the box of `other`, and `other` on the box of `held`; both leases must stand.
 fn strangers_change_nothing(
     t: &mut Trial<'_>,
     store: &StoreRef,
@@ -100,7 +138,6 @@ fn strangers_change_nothing(
     other: &Lease,
 ) -> Verdict {
     for (mine, yours) in [(held, other), (other, held)] {
-        let _ = t.try_ack(store, &yours.of, &mine.owner, &mine.id, mine.last_seq())?;
         if t.caps().renew {
             let _ = t.try_renew(store, &yours.of, &mine.owner, &mine.id, t.short_ttl_ms())?;
         }

@@ -3,21 +3,24 @@
 use super::{attempt_twice, delivered, is_dead, on_refusal};
 use crate::clause::{Clause, Mutant};
 use crate::json::Json;
+use crate::mailbox::model::State;
 use crate::mailbox::moves::{Sent, at, same_messages, shown};
 use crate::mailbox::mutant::{altered, subject};
-use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, Seq};
+use crate::mailbox::store::{Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
-use crate::trial::{StoreRef, Trial, Verdict, broken};
+use crate::trial::{Stop, StoreRef, Trial, Verdict, broken};
 
 /// The clause.
 pub static CLAUSE: Clause = Clause {
     slug: "clears-nothing",
     at: file!(),
-    statement: "Side effect: what was receipted before the tombstone stays claimable, in order, through the tombstone and every append refused for it.",
+    statement: "Side effect: what was receipted before the tombstone stays claimable, in order, through the tombstone and every append refused for it, after a reap, a reopening or a partial ack too.",
     why: "The recipient may still be at work on its last messages, and the deletion may yet be called off; a box cleared early loses mail that was promised, in silence.",
     steps: &[
         "append, tombstone, let two appends be refused: the earlier messages are delivered in order",
         "the same where the appends are refused under a lease that then expires",
+        "the same after a reap, and (durable) after a reopening and a reap",
+        "claim a tombstoned box and ack up to its first message: the rest is delivered in order",
     ],
     needs: None,
     check,
@@ -47,6 +50,21 @@ pub static CLAUSE: Clause = Clause {
             fault: "answers null to every claim on a tombstoned recipient's box",
             make: subject::<TombstoneHidesTheBox>,
         },
+        Mutant {
+            name: "reap-clears-tombstoned-boxes",
+            fault: "clears the boxes of tombstoned recipients when it reaps",
+            make: subject::<ReapClears>,
+        },
+        Mutant {
+            name: "reopening-clears-tombstoned-boxes",
+            fault: "clears the boxes of tombstoned recipients when the storage is opened again",
+            make: subject::<ReopeningClears>,
+        },
+        Mutant {
+            name: "tombstoned-partial-ack-takes-all",
+            fault: "removes a whole delivery at a partial ack on a tombstoned recipient's box",
+            make: subject::<PartialAckTakesAll>,
+        },
     ],
     never_sole: None,
 };
@@ -66,7 +84,48 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     t.tombstone(&store, &leased)?;
     attempt_twice(t, &store, &leased)?;
     t.wait_past(&lease)?;
-    still_holds(t, &store, &leased, &in_leased)
+    still_holds(t, &store, &leased, &in_leased)?;
+
+    partly_acked(t, &store)?;
+    for (handle, reopened) in [("delta", false), ("epsilon", true)] {
+        if reopened && !t.caps().durable {
+            continue;
+        }
+        let (of, earlier) = tombstoned(t, &store, handle)?;
+        let store = if reopened { t.reopen(&store)? } else { store.clone() };
+        t.reap(&store)?;
+        still_holds(t, &store, &of, &earlier)?;
+    }
+    Ok(())
+}
+
+/// A box with three messages, tombstoned, with two appends refused for it.
+fn tombstoned(
+    t: &mut Trial<'_>,
+    store: &StoreRef,
+    handle: &str,
+) -> Result<(Address, Vec<Sent>), Stop> {
+    let of = at(handle);
+    let earlier = t.append_many(store, &of, "earlier", 3)?;
+    t.tombstone(store, &of)?;
+    attempt_twice(t, store, &of)?;
+    Ok((of, earlier))
+}
+
+/// An ack up to the first message leaves the others.
+fn partly_acked(t: &mut Trial<'_>, store: &StoreRef) -> Verdict {
+    let (of, earlier) = tombstoned(t, store, "gamma")?;
+    let Some(lease) = t.claim(store, &of, "ann")? else {
+        return broken(
+            "what was receipted before the tombstone stays claimable",
+            format!("the claim by ann on {of} answered null"),
+        );
+    };
+    // Whether the holder may ack is judged by `lease-undisturbed`.
+    if t.try_ack(store, &of, "ann", &lease.id, earlier[0].seq)?.is_err() {
+        return Ok(());
+    }
+    still_holds(t, store, &of, &earlier[1..])
 }
 
 /// What was there before is all there; what may have been added is judged by `adds-nothing`.
@@ -131,5 +190,36 @@ altered!(TombstoneHidesTheBox {
             return Ok(None);
         }
         self.0.claim(from, ask, now)
+    }
+});
+
+/// Clears the boxes of all tombstoned recipients.
+fn clear_tombstoned(state: &mut State) {
+    for of in &state.tombstones {
+        if let Some(b) = state.boxes.get_mut(of) {
+            b.messages.clear();
+        }
+    }
+}
+
+altered!(ReapClears {
+    fn reap(&mut self, now: Millis) -> Reply<()> {
+        self.0.reap(now)?;
+        clear_tombstoned(&mut self.0.state());
+        Ok(())
+    }
+});
+
+altered!(ReopeningClears {
+    fn reopened(state: &mut State) {
+        clear_tombstoned(state);
+    }
+});
+
+altered!(PartialAckTakesAll {
+    fn ack(&mut self, of: &Address, owner: &str, lease: &LeaseId, up_to: Seq, now: Millis) -> Reply<u64> {
+        let whole = self.0.with_box(of, |b| b.lease.as_ref().map(|held| held.delivered));
+        let up_to = whole.filter(|_| is_dead(&self.0, of)).unwrap_or(up_to);
+        self.0.ack(of, owner, lease, up_to, now)
     }
 });

@@ -50,6 +50,10 @@ pub static CLAUSE: Clause = Clause {
             "tombstone-half-escaped",
             "looks tombstones up by names whose escape character is not escaped",
         ),
+        keyed::<names::Unordered>(
+            "tombstone-unordered",
+            "looks tombstones up by scope and handle without their order",
+        ),
         keyed::<names::Lowercased>(
             "tombstone-lowercased",
             "looks tombstones up by names in lower case",
@@ -89,6 +93,7 @@ fn check(t: &mut Trial<'_>) -> Verdict {
 fn kept_pairs(t: &mut Trial<'_>) -> Result<Vec<(Address, Address)>, Stop> {
     let mut pairs = names::joins();
     pairs.extend(names::twin_handles("acme"));
+    pairs.extend(names::swapped());
     pairs.extend(names::generated(t.rng(), GENERATED_PAIRS));
     let store = t.open()?;
     let all: BTreeSet<&Address> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();

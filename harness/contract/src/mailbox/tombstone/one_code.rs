@@ -4,12 +4,13 @@ use super::{attempt, is_dead};
 use crate::call::Refusal;
 use crate::clause::{Clause, Mutant};
 use crate::json::Json;
-use crate::mailbox::model::BoxState;
+use crate::mailbox::model::{BoxState, State};
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, subject};
-use crate::mailbox::store::{Address, MailboxStore, Millis, Seq};
+use crate::mailbox::store::{Address, MailboxStore, Message, Millis, Seq};
 use crate::subject::{Reply, StoreError};
 use crate::trial::{Stop, StoreRef, Trial, Verdict, broken};
+use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -24,6 +25,9 @@ const TAKEN_CODES: [&str; 7] = [
     "closed",
 ];
 
+/// How long the longest body is that every store takes from a sender, in bytes.
+const LONG_BODY_BYTES: usize = 1_024;
+
 /// The clause.
 pub static CLAUSE: Clause = Clause {
     slug: "one-code",
@@ -33,6 +37,8 @@ pub static CLAUSE: Clause = Clause {
     steps: &[
         "tombstone recipients with boxes never written, waiting, leased, dropped, and in another scope, and append to each",
         "append again, after the lease expired, after an ack, after a reap",
+        "append a body of 1 KiB, null, an object: where a living recipient takes it, its refusal counts",
+        "append again after a reopening (durable); where it is refused, that counts",
         "every refusal so far has a reason code; it is the same one, and none that the contract gives another meaning",
     ],
     needs: None,
@@ -88,6 +94,26 @@ pub static CLAUSE: Clause = Clause {
             fault: "uses another code for every try after the first",
             make: subject::<OtherCodeAgain>,
         },
+        Mutant {
+            name: "other-code-for-a-long-body",
+            fault: "uses another code where the refused body is long",
+            make: subject::<OtherCodeForALongBody>,
+        },
+        Mutant {
+            name: "other-code-for-an-object",
+            fault: "uses another code where the refused body is an object",
+            make: subject::<OtherCodeForAnObject>,
+        },
+        Mutant {
+            name: "other-code-for-null",
+            fault: "uses another code where the refused body is null",
+            make: subject::<OtherCodeForNull>,
+        },
+        Mutant {
+            name: "other-code-after-reopen",
+            fault: "uses another code once the storage was opened again",
+            make: subject::<OtherCodeAfterReopen>,
+        },
     ],
     never_sole: None,
 };
@@ -97,7 +123,17 @@ type Met = (&'static str, Refusal);
 
 fn check(t: &mut Trial<'_>) -> Verdict {
     let store = t.open()?;
-    let met = met_on_every_path(t, &store)?;
+    let mut met = met_on_every_path(t, &store)?;
+    meet_with_other_bodies(t, &store, &mut met)?;
+    if t.caps().durable {
+        let store = t.reopen(&store)?;
+        for (handle, path) in [
+            ("alpha", "after a reopening, on a never-written box"),
+            ("beta", "after a reopening, on an emptied box"),
+        ] {
+            meet(t, &store, &at(handle), path, &mut met)?;
+        }
+    }
     let Some((first_path, first)) = met.first() else {
         return broken(
             "an append to a tombstoned recipient is refused, with one code",
@@ -167,6 +203,25 @@ fn met_on_every_path(t: &mut Trial<'_>, store: &StoreRef) -> Result<Vec<Met>, St
     Ok(met)
 }
 
+/// Appends bodies that are no plain word; only where a living recipient takes such a body is the
+/// refusal one for the tombstone.
+fn meet_with_other_bodies(t: &mut Trial<'_>, store: &StoreRef, met: &mut Vec<Met>) -> Verdict {
+    let (dead, living) = (at("alpha"), at("living"));
+    for (path, body) in [
+        ("with a body of 1 KiB", Json::from("x".repeat(LONG_BODY_BYTES))),
+        ("with null for a body", Json::Null),
+        ("with an object for a body", json!({ "word": "too late" })),
+    ] {
+        if t.try_append(store, &living, &body)?.is_err() {
+            continue;
+        }
+        if let Err(refusal) = t.append_with(store, &dead, &body, false)? {
+            met.push((path, refusal));
+        }
+    }
+    Ok(())
+}
+
 fn meet(
     t: &mut Trial<'_>,
     store: &StoreRef,
@@ -227,5 +282,37 @@ altered!(OtherCodeAgain remembers BTreeSet<Address> {
     fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
         let again = is_dead(&self.0, to) && !self.1.insert(to.clone());
         coded(self.0.append(to, body, now), again, "already_told")
+    }
+});
+
+/// Mutants that refuse with a code of their own where `odd` holds of the refused body.
+macro_rules! body_codes {
+    ($($name:ident: $code:literal when |$body:ident| $odd:expr;)*) => {
+        $(altered!($name {
+            fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+                let odd: fn(&Json) -> bool = |$body| $odd;
+                let other = is_dead(&self.0, to) && odd(body);
+                coded(self.0.append(to, body, now), other, $code)
+            }
+        });)*
+    };
+}
+
+body_codes! {
+    OtherCodeForALongBody: "quota" when |body| {
+        body.as_str().is_some_and(|text| text.len() >= LONG_BODY_BYTES)
+    };
+    OtherCodeForAnObject: "odd_body" when |body| body.is_object();
+    OtherCodeForNull: "odd_body" when |body| body.is_null();
+}
+
+altered!(OtherCodeAfterReopen {
+    fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+        let other = is_dead(&self.0, to) && !self.0.state().scrap.is_empty();
+        coded(self.0.append(to, body, now), other, "gone")
+    }
+    fn reopened(state: &mut State) {
+        let mark = Message { seq: Seq(0), body: Json::Null };
+        state.scrap.push((Address::new("opened", "again"), mark));
     }
 });

@@ -8,18 +8,25 @@ use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, subject};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
-use crate::trial::{Trial, Verdict};
+use crate::trial::{StoreRef, Trial, Verdict, broken};
+use serde_json::json;
 use std::collections::BTreeMap;
+
+/// How often a sender tries in a row.
+const TRIES: u32 = 12;
+/// How long the longest body is that every store takes from a sender, in bytes.
+const LONG_BODY_BYTES: usize = 1_024;
 
 /// The clause.
 pub static CLAUSE: Clause = Clause {
     slug: "refused-again",
     at: file!(),
-    statement: "Reason: once an append to a tombstoned recipient was refused, every further one is refused, at once, after a claim, after a while and after a reap.",
+    statement: "Reason: once an append to a tombstoned recipient was refused, every further one is refused, however often and with whatever body, at once, after a claim, after a while and after a reap.",
     why: "Senders retry; a tombstone that wears off with the first refusal, a sweep or the clock only delays the lost message.",
     steps: &[
         "tombstone a recipient; an append is refused",
-        "append again twice, after a claim, after a while, after a reap: refused each time",
+        "append again twelve times, then with a body of 1 KiB, null, an object, a list and a number: refused each time",
+        "append again after a claim, after a while, after a reap: refused each time",
     ],
     needs: None,
     check,
@@ -28,6 +35,26 @@ pub static CLAUSE: Clause = Clause {
             name: "accepts-the-second-try",
             fault: "takes every append to a tombstoned recipient after the first refused one",
             make: subject::<AcceptsTheSecondTry>,
+        },
+        Mutant {
+            name: "accepts-the-eleventh-try",
+            fault: "takes an append to a tombstoned recipient after ten refusals",
+            make: subject::<AcceptsTheEleventhTry>,
+        },
+        Mutant {
+            name: "accepts-a-null-body",
+            fault: "takes an append to a tombstoned recipient whose body is null",
+            make: subject::<AcceptsANullBody>,
+        },
+        Mutant {
+            name: "accepts-an-object-body",
+            fault: "takes an append to a tombstoned recipient whose body is an object",
+            make: subject::<AcceptsAnObjectBody>,
+        },
+        Mutant {
+            name: "accepts-a-long-body",
+            fault: "takes an append to a tombstoned recipient whose body is long",
+            make: subject::<AcceptsALongBody>,
         },
         Mutant {
             name: "claim-lifts-the-tombstone",
@@ -58,8 +85,10 @@ fn check(t: &mut Trial<'_>) -> Verdict {
             break;
         }
     }
-    must_refuse(t, &store, &of, "also when it is tried again")?;
-    must_refuse(t, &store, &of, "also when it is tried a third time")?;
+    for _ in 0..TRIES {
+        must_refuse(t, &store, &of, "however often it is tried again")?;
+    }
+    refused_with_any_body(t, &store, &of)?;
     // What it answers is judged by `mailbox/core/empty-claim-null`.
     let ttl_ms = Json::from(t.long_ttl_ms());
     let _ = t.raw_claim(&store, &of, "ann", &ttl_ms, None, false)?;
@@ -68,6 +97,23 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     must_refuse(t, &store, &of, "also after a while")?;
     t.reap(&store)?;
     must_refuse(t, &store, &of, "also after a reap")
+}
+
+/// Appends other bodies than the plain word; a store may refuse some of them as bodies too.
+fn refused_with_any_body(t: &mut Trial<'_>, store: &StoreRef, of: &Address) -> Verdict {
+    let long = Json::from("x".repeat(LONG_BODY_BYTES));
+    for body in [long, Json::Null, json!({ "word": "too late" }), json!(["too late"]), json!(7)] {
+        if let Ok(seq) = t.try_append(store, of, &body)? {
+            return broken(
+                "an append to a tombstoned recipient is refused, whatever its body",
+                format!(
+                    "the append of {} to {of} was taken with the receipt {seq}",
+                    crate::json::excerpt(&body)
+                ),
+            );
+        }
+    }
+    Ok(())
 }
 
 altered!(AcceptsTheSecondTry remembers BTreeMap<Address, u32> {
@@ -114,3 +160,37 @@ altered!(ReapLiftsTombstones {
         Ok(())
     }
 });
+
+altered!(AcceptsTheEleventhTry remembers BTreeMap<Address, u32> {
+    fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+        if is_dead(&self.0, to) {
+            let tries = self.1.entry(to.clone()).or_default();
+            *tries += 1;
+            if *tries > 10 {
+                return append_anyway(&mut self.0, to, body, now);
+            }
+        }
+        self.0.append(to, body, now)
+    }
+});
+
+/// Stores that take an append to a tombstoned recipient whose body is as `odd` says.
+macro_rules! accepts {
+    ($($name:ident: |$body:ident| $odd:expr;)*) => {
+        $(altered!($name {
+            fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
+                let odd: fn(&Json) -> bool = |$body| $odd;
+                if is_dead(&self.0, to) && odd(body) {
+                    return append_anyway(&mut self.0, to, body, now);
+                }
+                self.0.append(to, body, now)
+            }
+        });)*
+    };
+}
+
+accepts! {
+    AcceptsANullBody: |body| body.is_null();
+    AcceptsAnObjectBody: |body| body.is_object();
+    AcceptsALongBody: |body| body.as_str().is_some_and(|text| text.len() >= LONG_BODY_BYTES);
+}
