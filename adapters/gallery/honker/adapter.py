@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -111,12 +112,11 @@ def _name(scope: str, handle: str) -> str:
 
 
 def _jobs(lease: str) -> list[int]:
-    """The job ids in a lease. A text that names none becomes job 0, which honker never mints, so
-    that the answer is honker's own here too."""
-    try:
-        return [int(part.split(".")[0]) for part in lease.split(",")]
-    except ValueError:
+    """The job ids in a lease. A text that is no lease of this adapter becomes job 0, which honker
+    never mints, so that the answer is honker's own here too."""
+    if not re.fullmatch(r"\d+\.\d+(,\d+\.\d+)*", lease):
         return [0]
+    return [int(part.split(".")[0]) for part in lease.split(",")]
 
 
 class HonkerSubject(Subject):

@@ -77,6 +77,24 @@ def append_under_lease(db: honker.Database) -> bool:
     return held == [1, 2] and claim(queue, "bob") == [3]
 
 
+@shows("mailbox/core/lease-lives-to-expiry")
+def lease_lives_to_expiry(db: honker.Database) -> bool:
+    queue = box(db, "beta", "m1")
+    held = claim(queue, "ann")
+    told("enqueue m2, while ann's claim lives", queue.enqueue("m2"))
+    told("sweep_expired()", queue.sweep_expired())
+    return held == [1] and claim(queue, "cid") == [2]
+
+
+@shows("mailbox/core/reopen")
+def reopen(db: honker.Database) -> bool:
+    queue = box(db, "acked", "m1 m2 m3 m4")
+    held = claim(queue, "ann")
+    acked = told("ack_batch([1, 2], 'ann')", queue.ack_batch([1, 2], "ann"))
+    left = told("the state of job 3, which ann did not ack", queue.get_job(3)["state"])
+    return held == [1, 2, 3, 4] and acked == 2 and left == "processing" and claim(queue, "bob") == []
+
+
 @shows("mailbox/core/ack-partial")
 def ack_partial(db: honker.Database) -> bool:
     queue = box(db, "alpha", "m1 m2 m3 m4 m5")

@@ -35,6 +35,14 @@ const shown = {
     return claim(queue, "alpha", "bob") === 2 && status(queue, 1) === "Processing";
   },
 
+  "mailbox/core/lease-lives-to-expiry"(queue) {
+    add(queue, "beta", "m1");
+    claim(queue, "beta", "ann");
+    add(queue, "beta", "m2");
+    told("requeueTimedOutJobs(3000)", queue.requeueTimedOutJobs(3000));
+    return claim(queue, "beta", "cid") === 2 && status(queue, 1) === "Processing";
+  },
+
   "mailbox/core/ack-partial"(queue) {
     add(queue, "alpha", "m1");
     claim(queue, "alpha", "ann");
