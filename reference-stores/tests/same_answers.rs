@@ -12,8 +12,8 @@ use storeproof_contract::mailbox::mutant::model;
 use storeproof_contract::mailbox::store::{
     Address, ClaimAsk, LeaseId, Message, Millis, SEQ_MAX, Seq,
 };
-use storeproof_contract::sim::Clockwork;
 use storeproof_contract::subject::{Reply, Store, StoreError, Subject};
+use storeproof_contract::world::{Clockwork, World};
 
 const CASES: u32 = 48;
 const OPS_PER_CASE_MAX: usize = 60;
@@ -302,7 +302,7 @@ fn random_scripts_get_equal_answers() {
     let played = TestRunner::new(config).run(&script, |script| {
         let base = common::scratch();
         let make = |name| storeproof_reference_stores::subject(name, base.path()).unwrap();
-        let mut reference = Player::new(model(Clockwork::Caller));
+        let mut reference = Player::new(model(World::new(Clockwork::Caller)));
         let mut players = ["memory", "jsonl", "sqlite"].map(|name| (name, Player::new(make(name))));
         for (n, (via, op)) in script.iter().enumerate() {
             let expected = reference.play(*via, op);

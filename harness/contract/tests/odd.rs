@@ -8,13 +8,13 @@ use storeproof_contract::mailbox::mutant::{Altered, subject};
 use storeproof_contract::mailbox::store::{
     Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq, Tombstones,
 };
-use storeproof_contract::sim::{Clockwork, SimTime, judge_in};
-use storeproof_contract::subject::{Reply, StoreError, Subject};
+use storeproof_contract::sim::{Make, SimTime, judge_in};
+use storeproof_contract::subject::{Reply, StoreError};
 use storeproof_contract::suite::clauses;
 
 const SEEDS: [u64; 3] = [1, 7, 4242];
 
-fn holds(make: fn(Clockwork) -> Box<dyn Subject>) -> BTreeSet<String> {
+fn holds(make: Make) -> BTreeSet<String> {
     let mut advisories = BTreeSet::new();
     for (suite, clause) in clauses() {
         for time in [SimTime::Caller, SimTime::Wall] {
