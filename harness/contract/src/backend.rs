@@ -64,6 +64,11 @@ pub trait Backend {
     /// A fault where the race could not be held; what a lane's process did wrong stands in its calls.
     fn race(&mut self, race: Race<'_>) -> Result<Vec<Raced>, Fault>;
 
+    /// How long a call may go unanswered before the bench ends its process, in milliseconds.
+    fn deadline_ms(&self) -> u64 {
+        10_000
+    }
+
     /// How many times clauses about kills kill.
     fn kill_rounds(&self) -> u32 {
         KILL_ROUNDS

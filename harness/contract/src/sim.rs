@@ -170,6 +170,7 @@ impl Backend for Sim {
         let mut racing = Racing {
             processes: Vec::new(),
             clock: self.clock.clone(),
+            world: self.world.clone(),
             rng: fastrand::Rng::with_seed(race.seed),
             order: 0,
             kill,
@@ -221,7 +222,7 @@ fn killed_in(
     at: f64,
 ) -> Option<Answer> {
     const AT_A_GAP: f64 = 0.25;
-    const CARRIED_OUT: f64 = 0.6;
+    const CARRIED_OUT: f64 = 0.7;
     const ANSWERED: f64 = 0.9;
     if at < AT_A_GAP {
         return None;
@@ -261,6 +262,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Racing {
     processes: Vec<(Side, Process)>,
     clock: SimClock,
+    world: World,
     rng: fastrand::Rng,
     order: u64,
     kill: Option<KillAt>,
@@ -362,6 +364,10 @@ impl Racing {
         sent: Stamp,
         answer: Option<Answer>,
     ) {
+        let hangs = self.world.take_hang();
+        let silent =
+            || Answer::Fault(Fault::new(FaultKind::Deadline, format!("{method}: no reply")));
+        let answer = if hangs { Some(silent()) } else { answer };
         let answered = answer.is_some().then(|| self.stamp());
         if self.kill.is_some_and(|kill| kill.side == side) {
             self.answered += 1;

@@ -302,7 +302,21 @@ impl<'b> Trial<'b> {
         params: Json,
         bad_argument: bool,
     ) -> Result<Answered<T>, Stop> {
-        match self.call(on, method, params)? {
+        let answer = self.call(on, method, params)?;
+        self.read(method, answer, bad_argument)
+    }
+
+    /// What an answer says, as [`Trial::ask`] reads it; for calls that were made in a race.
+    ///
+    /// # Errors
+    /// As [`Trial::ask`].
+    pub fn read<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        answer: Result<Json, RpcError>,
+        bad_argument: bool,
+    ) -> Result<Answered<T>, Stop> {
+        match answer {
             Ok(result) => match T::deserialize(&result) {
                 Ok(value) => Ok(Ok(value)),
                 Err(error) => {

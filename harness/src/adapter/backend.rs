@@ -131,6 +131,10 @@ impl Backend for ProcessBackend {
         self.processes.race(race)
     }
 
+    fn deadline_ms(&self) -> u64 {
+        u64::try_from(self.launch().timing.call.as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn kill_rounds(&self) -> u32 {
         self.kill_rounds
     }

@@ -170,6 +170,11 @@ impl Backend for LocalBackend {
         self.peers()?.race(race)
     }
 
+    fn deadline_ms(&self) -> u64 {
+        let timing = self.peers.as_ref().map(|peers| peers.launch().timing);
+        u64::try_from(timing.unwrap_or_default().call.as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn kill_rounds(&self) -> u32 {
         self.kill_rounds
     }

@@ -25,6 +25,8 @@ pub struct State {
     pub leases_minted: u64,
     /// Room for what a mutant remembers of the storage; the model itself never looks at it.
     pub scrap: Vec<(Address, Message)>,
+    /// The same for a mutant that locks the storage by a mark in it.
+    pub marked: bool,
 }
 
 /// One recipient's box.
@@ -100,6 +102,15 @@ impl Model {
             Gap::Over => Ok(()),
             Gap::Killed => Err(StoreError::Broken("the process was killed".to_owned())),
         }
+    }
+
+    /// The operation under way will never answer.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn hang<T>(&self) -> Reply<T> {
+        self.world.hang();
+        Err(StoreError::Broken("nobody hears this answer".to_owned()))
     }
 
     /// The storage, whatever state the handle is in.

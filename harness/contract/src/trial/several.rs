@@ -17,6 +17,21 @@ impl Trial<'_> {
         self.backend.processes(count).map_err(Stop::Fault)
     }
 
+    /// How long a call may go unanswered, in milliseconds.
+    #[must_use]
+    pub fn deadline_ms(&self) -> u64 {
+        self.backend.deadline_ms()
+    }
+
+    /// Lets `ms` milliseconds of real time pass, whatever clock judges leases.
+    ///
+    /// # Errors
+    /// A fault where the wait was cut short.
+    pub fn pause(&mut self, ms: u64) -> Verdict {
+        let until_ms = self.backend.now_ms() + ms;
+        self.backend.wait_until(until_ms).map_err(Stop::Fault)
+    }
+
     /// How many times a clause about kills kills.
     #[must_use]
     pub fn kill_rounds(&self) -> u32 {
@@ -63,7 +78,7 @@ impl Trial<'_> {
     }
 
     /// Forgets what was open in a process that is gone.
-    fn buried(&mut self, side: Side) {
+    pub(crate) fn buried(&mut self, side: Side) {
         self.open.retain(|(on, _)| *on != side);
     }
 
