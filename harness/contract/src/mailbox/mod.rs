@@ -2,6 +2,7 @@
 
 pub mod core;
 pub mod delivery;
+pub mod history;
 pub mod lease;
 mod leases_given;
 pub mod model;
