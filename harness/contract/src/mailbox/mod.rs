@@ -3,6 +3,7 @@
 pub mod core;
 pub mod cross_process;
 pub mod delivery;
+pub mod history;
 pub mod lease;
 mod leases_given;
 pub mod model;
