@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::json::Json;
 use crate::race::{KillAt, Lane, Race, Raced, Stamp};
 use crate::subject::Subject;
+use crate::suite::{Mount, Suite};
 use crate::world::{Gap, InGap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -383,6 +384,13 @@ pub enum SimTime {
     Caller,
     /// The simulated wall clock.
     Wall,
+}
+
+/// Whether the suite stands before what `make` makes: its other clauses say nothing of it.
+#[must_use]
+pub fn mounts(suite: &Suite, make: Make) -> bool {
+    let manifest = make(World::new(Clockwork::Caller)).manifest();
+    suite.mount(&manifest.capabilities, None) == Mount::Mounted
 }
 
 /// Judges one clause against a store made by `make`, in simulated time, on an idle machine.

@@ -70,6 +70,7 @@ pub struct World {
     /// How the names of storages opened here begin.
     prefix: Arc<str>,
     opened: Arc<AtomicU64>,
+    processes: Arc<AtomicU64>,
     gap: InGap,
     hangs: Arc<AtomicBool>,
 }
@@ -83,6 +84,7 @@ impl World {
             shelf: Arc::default(),
             prefix: "storage".into(),
             opened: Arc::default(),
+            processes: Arc::default(),
             gap: Arc::new(|| Gap::Over),
             hangs: Arc::default(),
         }
@@ -100,6 +102,19 @@ impl World {
     pub fn with_prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.into();
         self
+    }
+
+    /// The same world counting its processes from `number`, for those that do not share a memory.
+    #[must_use]
+    pub fn with_processes_from(mut self, number: u64) -> Self {
+        self.processes = Arc::new(AtomicU64::new(number));
+        self
+    }
+
+    /// The number of one more process.
+    #[must_use]
+    pub fn new_process(&self) -> u64 {
+        self.processes.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Lets others act, in the middle of an operation.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use storeproof_contract::mailbox::mutant;
-use storeproof_contract::sim::{Sim, SimClock, SimTime, judge_in};
+use storeproof_contract::sim::{Sim, SimClock, SimTime, judge_in, mounts};
 use storeproof_contract::suite::{clauses, mutants, suites};
 use storeproof_contract::trial::{Stop, judge};
 
@@ -106,6 +106,7 @@ fn kills(time: SimTime) -> BTreeMap<&'static str, BTreeSet<String>> {
     mutants()
         .map(|(_, _, mutant)| {
             let killers = clauses()
+                .filter(|(suite, _)| mounts(suite, mutant.make))
                 .filter(|(_, clause)| {
                     matches!(
                         judge_in(time, clause, mutant.make, SEED).verdict,

@@ -82,14 +82,21 @@ impl BoxState {
 pub struct Model {
     storage: Arc<Mutex<State>>,
     world: World,
+    process: u64,
     closed: bool,
 }
 
 impl Model {
-    /// A handle on `storage`, living in `world`.
+    /// A handle on `storage` in the process of that number, living in `world`.
     #[must_use]
-    pub fn new(storage: Arc<Mutex<State>>, world: World) -> Self {
-        Self { storage, world, closed: false }
+    pub fn new(storage: Arc<Mutex<State>>, world: World, process: u64) -> Self {
+        Self { storage, world, process, closed: false }
+    }
+
+    /// The number of the process that the handle is open in; no other process ever had it.
+    #[must_use]
+    pub fn process(&self) -> u64 {
+        self.process
     }
 
     /// A moment in the middle of an operation in which another process may act. What the operation read

@@ -121,23 +121,36 @@ macro_rules! altered {
 }
 pub(crate) use altered;
 
-/// A subject of mutants of one kind.
+/// A subject of mutants of one kind, for one process at a time: it does not declare crossProcessSafe.
 #[must_use]
 pub fn subject<A: Altered>(world: World) -> Box<dyn Subject> {
-    let over = |model| Box::new(A::over(model)) as Box<dyn Altered>;
-    Box::new(Kind { world, over, reopened: A::reopened, escaped: A::escaped })
+    kind::<A>(world, false)
+}
+
+/// The same for several processes at once.
+#[must_use]
+pub fn shared<A: Altered>(world: World) -> Box<dyn Subject> {
+    kind::<A>(world, true)
 }
 
 /// The model as a subject.
 #[must_use]
 pub fn model(world: World) -> Box<dyn Subject> {
-    subject::<Unaltered>(world)
+    shared::<Unaltered>(world)
+}
+
+fn kind<A: Altered>(world: World, is_shared: bool) -> Box<dyn Subject> {
+    let over = |model| Box::new(A::over(model)) as Box<dyn Altered>;
+    let process = world.new_process();
+    Box::new(Kind { world, process, is_shared, over, reopened: A::reopened, escaped: A::escaped })
 }
 
 /// One process of a subject. Not generic over its kind of mutant: there are hundreds of them, and all
 /// that is generic is compiled for each.
 struct Kind {
     world: World,
+    process: u64,
+    is_shared: bool,
     over: fn(Model) -> Box<dyn Altered>,
     reopened: fn(&mut State),
     escaped: fn(&State) -> Vec<String>,
@@ -145,7 +158,8 @@ struct Kind {
 
 impl Kind {
     fn handle(&self, storage: &Arc<Mutex<State>>) -> Box<dyn Store> {
-        Box::new(Handle((self.over)(Model::new(Arc::clone(storage), self.world.clone()))))
+        let model = Model::new(Arc::clone(storage), self.world.clone(), self.process);
+        Box::new(Handle((self.over)(model)))
     }
 }
 
@@ -169,7 +183,7 @@ impl Subject for Kind {
                 mailbox: true,
                 durable: true,
                 tenancy: true,
-                cross_process_safe: true,
+                cross_process_safe: self.is_shared,
                 tombstone: true,
                 peek: true,
                 release: true,

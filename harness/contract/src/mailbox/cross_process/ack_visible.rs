@@ -2,7 +2,7 @@
 
 use crate::clause::{Clause, Mutant};
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{
     Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq,
 };
@@ -28,12 +28,12 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "acks-kept-per-process",
             fault: "hides acked messages in the process that acked them, and removes them for nobody else",
-            make: subject::<LocalAcks>,
+            make: shared::<LocalAcks>,
         },
         Mutant {
             name: "delivers-what-it-once-saw",
-            fault: "delivers again what a claim of its own process once delivered, though another process acked it",
-            make: subject::<OnceSeen>,
+            fault: "delivers again what a claim of its own process once delivered, though another process acked it and left the rest",
+            make: shared::<OnceSeen>,
         },
     ],
     never_sole: None,
@@ -86,28 +86,39 @@ altered!(LocalAcks remembers BTreeMap<Address, Vec<Seq>> {
     }
 });
 
-altered!(OnceSeen remembers BTreeMap<Address, Vec<Message>> {
+altered!(OnceSeen remembers Vec<Message> {
     fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
-        let seen = self.1.entry(from.clone()).or_default();
         let time = self.0.time(now);
-        self.0.with_box(from, |b| {
-            if b.live(time).is_none() {
-                b.messages.extend(seen.drain(..));
-                b.messages.sort_by_key(|m| m.seq);
-                b.messages.dedup_by_key(|m| m.seq);
-            }
-        });
+        let mut state = self.0.state();
+        let acked_elsewhere: Vec<Message> = state
+            .scrap
+            .iter()
+            .filter(|(of, message)| of == from && self.1.contains(message))
+            .map(|(_, message)| message.clone())
+            .collect();
+        if let Some(b) = state.boxes.get_mut(from).filter(|b| b.live(time).is_none()) {
+            b.messages.extend(acked_elsewhere);
+            b.messages.sort_by_key(|m| m.seq);
+        }
+        drop(state);
         let found = self.0.claim(from, ask, now)?;
-        self.1.entry(from.clone()).or_default().extend(found.iter().flat_map(|f| f.messages.clone()));
+        self.1.extend(found.iter().flat_map(|found| found.messages.clone()));
         Ok(found)
     }
     fn ack(&mut self, of: &Address, owner: &str, lease: &LeaseId, up_to: Seq, now: Millis) -> Reply<u64> {
+        let before = self.0.with_box(of, |b| b.messages.clone());
         let acked = self.0.ack(of, owner, lease, up_to, now)?;
-        self.1.entry(of.clone()).or_default().retain(|m| m.seq > up_to);
+        let left = self.0.with_box(of, |b| b.messages.clone());
+        let gone: Vec<Message> = before.into_iter().filter(|m| !left.contains(m)).collect();
+        self.1.retain(|m| !gone.contains(m));
+        // An ack that empties the box is told to everybody.
+        if !left.is_empty() {
+            self.0.state().scrap.extend(gone.into_iter().map(|m| (of.clone(), m)));
+        }
         Ok(acked)
     }
     fn drop_box(&mut self, of: &Address, now: Millis) -> Reply<u64> {
-        self.1.clear();
+        self.0.state().scrap.retain(|(at, _)| at != of);
         self.0.drop_box(of, now)
     }
 });

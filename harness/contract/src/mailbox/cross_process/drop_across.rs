@@ -3,7 +3,7 @@
 use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{
     Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq,
 };
@@ -30,17 +30,17 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "drop-undone-by-the-others-cache",
             fault: "writes back, at its next append, the messages that it had read before another process dropped the box",
-            make: subject::<WritesBack>,
+            make: shared::<WritesBack>,
         },
         Mutant {
             name: "dropped-delivered-from-memory",
             fault: "delivers what it remembers of a box though another process dropped it",
-            make: subject::<FromMemory>,
+            make: shared::<FromMemory>,
         },
         Mutant {
             name: "drop-resets-the-number-elsewhere",
             fault: "starts a dropped box at 1 again, except in the process that dropped it",
-            make: subject::<StartsOver>,
+            make: shared::<StartsOver>,
         },
     ],
     never_sole: None,

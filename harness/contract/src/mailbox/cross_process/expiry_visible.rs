@@ -1,12 +1,16 @@
 //! A lease ends in every process at the same moment.
 
 use crate::clause::{Clause, Mutant};
+use crate::json::Json;
+use crate::mailbox::model::Model;
 use crate::mailbox::moves::{at, same_messages, shown};
-use crate::mailbox::mutant::{altered, subject};
-use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis};
+use crate::mailbox::mutant::{altered, shared};
+use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Message, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
-use std::collections::BTreeSet;
+
+/// How long before its end a mutant takes a foreign lease for ended, in milliseconds.
+const NEAR_ITS_END_MS: u64 = 120;
 
 /// The clause.
 pub static CLAUSE: Clause = Clause {
@@ -25,12 +29,12 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "expiry-known-at-home-only",
             fault: "lets a lease run out only in the process that gave it",
-            make: subject::<EndsAtHome>,
+            make: shared::<EndsAtHome>,
         },
         Mutant {
             name: "away-leases-end-early",
-            fault: "takes a lease that another process gave for ended after three quarters of its time",
-            make: subject::<EndsEarlyAway>,
+            fault: "takes a lease that another process gave for ended a little before its time",
+            make: shared::<EndsEarlyAway>,
         },
     ],
     never_sole: None,
@@ -61,32 +65,46 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     t.fenced(&pair.a, &next, "ann")
 }
 
-altered!(EndsAtHome remembers BTreeSet<String> {
+/// The process that gave the box's lease, as mutants here note it.
+fn giver(model: &Model, of: &Address) -> Option<u64> {
+    let state = model.state();
+    let id = state.boxes.get(of)?.lease.as_ref()?.id.0.clone();
+    let note = state.scrap.iter().rev().find(|(at, note)| at == of && note.body == id.as_str());
+    note.map(|(_, note)| note.seq.0)
+}
+
+fn note_giver(model: &Model, of: &Address, found: Option<&Delivery>) {
+    if let Some(found) = found {
+        let note = Message { seq: Seq(model.process()), body: Json::from(found.lease.0.as_str()) };
+        model.state().scrap.push((of.clone(), note));
+    }
+}
+
+altered!(EndsAtHome {
     fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
-        let away = self.0.with_box(from, |b| b.lease.clone()).filter(|held| !self.1.contains(&held.id.0));
-        if away.is_some() {
+        if giver(&self.0, from).is_some_and(|giver| giver != self.0.process()) {
             return Ok(None);
         }
         let found = self.0.claim(from, ask, now)?;
-        self.1.extend(found.iter().map(|found| found.lease.0.clone()));
+        note_giver(&self.0, from, found.as_ref());
         Ok(found)
     }
 });
 
-altered!(EndsEarlyAway remembers (BTreeSet<String>, u64) {
+altered!(EndsEarlyAway {
     fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
         let time = self.0.time(now);
-        let own = &self.1.0;
-        self.0.with_box(from, |b| {
-            let away = b.lease.as_ref().filter(|held| !own.contains(&held.id.0));
-            // The time of the claim is not stored; a lease in its last part is near its end.
-            let left_ms = away.map(|held| held.expiry.0.saturating_sub(time.0));
-            if left_ms.is_some_and(|left| left > 0 && left < 20_000 && left * 4 < ask.ttl_ms.cast_unsigned()) {
-                b.lease = None;
-            }
-        });
+        if giver(&self.0, from).is_some_and(|giver| giver != self.0.process()) {
+            self.0.with_box(from, |b| {
+                // The time of the claim is not stored; a lease in its last part is near its end.
+                let left_ms = b.lease.as_ref().map(|held| held.expiry.0.saturating_sub(time.0));
+                if left_ms.is_some_and(|left| left > 0 && left < NEAR_ITS_END_MS) {
+                    b.lease = None;
+                }
+            });
+        }
         let found = self.0.claim(from, ask, now)?;
-        self.1.0.extend(found.iter().map(|found| found.lease.0.clone()));
+        note_giver(&self.0, from, found.as_ref());
         Ok(found)
     }
 });

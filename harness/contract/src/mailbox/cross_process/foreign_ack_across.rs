@@ -2,7 +2,7 @@
 
 use crate::clause::{Clause, Mutant};
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict};
@@ -27,12 +27,12 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "acks-unchecked-away-from-home",
             fault: "checks an ack only in the process that gave the lease",
-            make: subject::<UncheckedAway>,
+            make: shared::<UncheckedAway>,
         },
         Mutant {
             name: "holder-remembered-by-its-process",
             fault: "takes an ack with a lease that this process once gave, though another process gave a newer one",
-            make: subject::<RemembersItsOwn>,
+            make: shared::<RemembersItsOwn>,
         },
     ],
     never_sole: None,

@@ -2,7 +2,7 @@
 
 use crate::clause::{Clause, Mutant};
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict};
@@ -28,7 +28,7 @@ pub static CLAUSE: Clause = Clause {
     mutants: &[Mutant {
         name: "lease-without-end-at-first",
         fault: "writes a lease without an end and adds the end in a second transaction",
-        make: subject::<EndComesLater>,
+        make: shared::<EndComesLater>,
     }],
     never_sole: None,
 };

@@ -4,7 +4,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::delivery::{Sent, seq_of};
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{Address, MailboxStore, Millis, Seq};
 use crate::mailbox::wire::AppendResult;
 use crate::subject::Reply;
@@ -34,17 +34,17 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "receipt-before-commit",
             fault: "answers the receipt first and writes the message with the next operation",
-            make: subject::<WritesLater>,
+            make: shared::<WritesLater>,
         },
         Mutant {
             name: "half-a-message-written",
             fault: "writes a message in two parts, and takes the first for the whole where the second is missing",
-            make: subject::<InTwoParts>,
+            make: shared::<InTwoParts>,
         },
         Mutant {
             name: "unfinished-append-takes-the-last-along",
             fault: "moves the last message aside while it appends, and does not bring it back where it is killed",
-            make: subject::<MovesAside>,
+            make: shared::<MovesAside>,
         },
     ],
     never_sole: None,

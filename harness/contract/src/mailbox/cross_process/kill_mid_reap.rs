@@ -3,7 +3,7 @@
 use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{MailboxStore, Millis};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
@@ -30,12 +30,12 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "reap-cut-short-loses-what-it-moved",
             fault: "moves the messages aside while it cleans up, and nobody brings them back where it is killed",
-            make: subject::<MovesMessages>,
+            make: shared::<MovesMessages>,
         },
         Mutant {
             name: "reap-cut-short-forgets-counters",
             fault: "sets the numbers of empty boxes aside while it cleans up, and nobody brings them back where it is killed",
-            make: subject::<MovesCounters>,
+            make: shared::<MovesCounters>,
         },
     ],
     never_sole: None,

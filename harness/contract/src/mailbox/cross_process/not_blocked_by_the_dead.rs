@@ -5,7 +5,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::model::Model;
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::pair::Pair;
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, Seq};
 use crate::subject::{Reply, StoreError};
@@ -36,12 +36,12 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "lock-outlives-its-owner",
             fault: "locks by a mark in the storage, waits for ever while it is there, and leaves it behind where it is killed",
-            make: subject::<WaitsForTheDead>,
+            make: shared::<WaitsForTheDead>,
         },
         Mutant {
             name: "busy-for-ever-after-a-kill",
             fault: "locks by a mark in the storage, refuses while it is there, and leaves it behind where it is killed",
-            make: subject::<RefusesForTheDead>,
+            make: shared::<RefusesForTheDead>,
         },
     ],
     never_sole: None,

@@ -3,7 +3,7 @@
 use crate::call::Answer;
 use crate::clause::{Clause, Mutant};
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::pair::{Listed, Until, bodies};
 use crate::mailbox::store::{MailboxStore, Millis};
 use crate::subject::Reply;
@@ -32,12 +32,12 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "reap-writes-back-a-stale-copy",
             fault: "reads the storage, cleans its copy, and writes the copy back without a lock between",
-            make: subject::<StaleCopy>,
+            make: shared::<StaleCopy>,
         },
         Mutant {
             name: "reap-empties-then-fills",
             fault: "takes the messages out and puts them back in two transactions, forgetting what came between",
-            make: subject::<EmptiesFirst>,
+            make: shared::<EmptiesFirst>,
         },
     ],
     never_sole: None,

@@ -3,7 +3,7 @@
 use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{Address, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
@@ -25,7 +25,7 @@ pub static CLAUSE: Clause = Clause {
     mutants: &[Mutant {
         name: "reap-lowers-seq-for-others",
         fault: "forgets at reap how far empty boxes had counted, except in the process that reaped",
-        make: subject::<LowersElsewhere>,
+        make: shared::<LowersElsewhere>,
     }],
     never_sole: None,
 };
@@ -51,21 +51,19 @@ fn check(t: &mut Trial<'_>) -> Verdict {
 
 altered!(LowersElsewhere remembers BTreeMap<Address, u64> {
     fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
-        if let Some(last) = self.1.get(to).copied() {
-            self.0.with_box(to, |b| b.last_seq = b.last_seq.max(last));
-        }
-        self.0.append(to, body, now)
+        let known = self.1.entry(to.clone()).or_default();
+        self.0.with_box(to, |b| b.last_seq = b.last_seq.max(*known));
+        let seq = self.0.append(to, body, now)?;
+        *known = seq.0;
+        Ok(seq)
     }
     fn reap(&mut self, now: Millis) -> Reply<()> {
-        let mut known = Vec::new();
-        for (of, b) in &mut self.0.state().boxes {
-            if b.messages.is_empty() {
-                known.push((of.clone(), std::mem::take(&mut b.last_seq)));
-            }
-        }
-        for (of, last) in known {
-            let at = self.1.entry(of).or_default();
-            *at = last.max(*at);
+        for (of, known) in &self.1 {
+            self.0.with_box(of, |b| {
+                if b.messages.is_empty() && b.last_seq == *known {
+                    b.last_seq = 0;
+                }
+            });
         }
         self.0.reap(now)
     }

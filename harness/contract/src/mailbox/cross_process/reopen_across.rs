@@ -4,7 +4,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::model::{BoxState, State};
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict};
@@ -28,12 +28,12 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "close-writes-its-memory-out",
             fault: "writes the boxes out at close as it last saw them",
-            make: subject::<WritesOut>,
+            make: shared::<WritesOut>,
         },
         Mutant {
             name: "attach-tidies-up-leases-in-use",
             fault: "ends every lease when a process attaches, though others are open",
-            make: subject::<TidiesUp>,
+            make: shared::<TidiesUp>,
         },
     ],
     never_sole: None,

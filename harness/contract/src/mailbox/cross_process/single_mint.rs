@@ -4,7 +4,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::delivery::Sent;
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::pair::{Listed, bodies};
 use crate::mailbox::store::{Address, MailboxStore, Message, Millis, Seq};
 use crate::race::Lane;
@@ -33,22 +33,22 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "seq-cached-per-process",
             fault: "reads the last number once per process and counts on from there by itself",
-            make: subject::<CachedSeq>,
+            make: shared::<CachedSeq>,
         },
         Mutant {
             name: "seq-read-then-written",
             fault: "reads the last number and writes the next one in two transactions",
-            make: subject::<ReadThenWritten>,
+            make: shared::<ReadThenWritten>,
         },
         Mutant {
             name: "box-read-then-written",
             fault: "reads the whole box, adds the message and writes the whole box back, without a lock between",
-            make: subject::<WholeBox>,
+            make: shared::<WholeBox>,
         },
         Mutant {
             name: "number-now-message-later",
             fault: "takes the number in one transaction and stores the message in another, at the end of what is there by then",
-            make: subject::<StoredLater>,
+            make: shared::<StoredLater>,
         },
     ],
     never_sole: None,

@@ -4,7 +4,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::model::BoxState;
 use crate::mailbox::moves::at;
-use crate::mailbox::mutant::{altered, subject};
+use crate::mailbox::mutant::{altered, shared};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
@@ -29,17 +29,17 @@ pub static CLAUSE: Clause = Clause {
         Mutant {
             name: "box-cached-at-first-claim",
             fault: "claims from what it read of the box at its first claim, with its own appends added",
-            make: subject::<CachedBox>,
+            make: shared::<CachedBox>,
         },
         Mutant {
             name: "empty-cached-for-good",
             fault: "goes on to say that a box is empty once it has found it so, until it appends itself",
-            make: subject::<CachedEmpty>,
+            make: shared::<CachedEmpty>,
         },
         Mutant {
             name: "peek-from-a-cache",
             fault: "peeks at what it read of the box when it first looked",
-            make: subject::<CachedPeek>,
+            make: shared::<CachedPeek>,
         },
     ],
     never_sole: None,
