@@ -41,7 +41,8 @@ pub struct Stamp {
     /// Counts every sending and every answer of the race: what was answered with a lower number than
     /// something else was sent with was really over by then.
     pub order: u64,
-    /// The wall clock in epoch milliseconds.
+    /// The epoch millisecond: the wall clock in a race; in a history that by which leases are judged,
+    /// which on the caller's clock is the `now` of the call.
     pub ms: u64,
 }
 

@@ -11,6 +11,7 @@ mod kill_holding_lease;
 mod kill_mid_append;
 mod kill_mid_reap;
 mod lease_exclusion;
+mod linearizable;
 mod not_blocked_by_the_dead;
 mod reap_keeps_peer_appends;
 mod reap_seq_across;
@@ -40,5 +41,6 @@ pub static SUITE: Suite = Suite {
         &kill_mid_reap::CLAUSE,
         &kill_holding_lease::CLAUSE,
         &not_blocked_by_the_dead::CLAUSE,
+        &linearizable::CLAUSE,
     ],
 };
