@@ -13,16 +13,7 @@ use crate::mailbox::wire::{
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// A moment of a run, twice: as a place in its order and as a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// A counter of the whole run: where a call's answer has a lower one than another call's sending,
-    /// the first had really ended before the second began.
-    pub order: u64,
-    /// The epoch millisecond by which leases are judged; on the caller's clock both stamps of a call
-    /// hold its `now`.
-    pub ms: u64,
-}
+pub use crate::race::Stamp;
 
 /// What a call asked for.
 #[derive(Clone, Debug, PartialEq)]
