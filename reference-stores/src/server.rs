@@ -83,16 +83,17 @@ impl Naming {
         })
     }
 
-    /// The breakdown of a URL that cannot be used. It repeats nothing of it: there may be a password.
-    pub(crate) fn bad_url(&self, why: &dyn std::fmt::Display) -> StoreError {
-        let message = format!("the URL for {} ({} or --url): {why}", self.store, self.variable);
+    /// The breakdown of a URL that cannot be read. It repeats nothing of it, nor what a parser says of it:
+    /// a password may be in any part of what is misspelt.
+    pub(crate) fn bad_url(&self, form: &str) -> StoreError {
+        let message = format!("{} (or --url) has to have the form {form}", self.variable);
         StoreError::Broken(message)
     }
 
     /// The breakdown of a server that cannot be reached.
     pub(crate) fn unreachable(&self, server: &str, why: &str) -> StoreError {
         StoreError::Broken(format!(
-            "no {} server answers at {server}: {why}. Start it, or point {} at one that runs; \
+            "no connection to a {} server at {server}: {why}. Start it, or point {} at one that runs; \
              eval \"$(scripts/services start)\" starts one",
             self.store, self.variable
         ))

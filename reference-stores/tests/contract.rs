@@ -1,5 +1,7 @@
 //! Every clause that the contract has today holds for every bundled store that mounts its suite.
 
+mod common;
+
 use std::path::Path;
 use storeproof_contract::sim::{Sim, SimClock};
 use storeproof_contract::suite::{Mount, suites};
@@ -39,7 +41,7 @@ fn holds_everything(name: &str) {
 }
 
 fn sim(name: &str, base: &Path) -> Sim {
-    let subject = storeproof_reference_stores::subject(name, base).unwrap();
+    let subject = common::subject(name, base);
     Sim::new(subject, SimClock::new())
 }
 
@@ -61,7 +63,23 @@ fn sqlite_keeps_the_contract() {
     holds_everything("sqlite");
 }
 
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_keeps_the_contract() {
+    if common::has_server("postgres") {
+        holds_everything("postgres");
+    }
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn redis_keeps_the_contract() {
+    if common::has_server("redis") {
+        holds_everything("redis");
+    }
+}
+
 #[test]
 fn an_unknown_name_is_no_store() {
-    assert!(storeproof_reference_stores::subject("memroy", Path::new("/")).is_none());
+    assert!(storeproof_reference_stores::bundled("memroy").is_none());
 }

@@ -45,7 +45,7 @@ pub(super) struct Args {
     subject: Option<String>,
     /// The server of a bundled store that has one [default: STOREPROOF_POSTGRES_URL or
     /// STOREPROOF_REDIS_URL]
-    #[arg(long, value_name = "URL", requires = "subject")]
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
     url: Option<String>,
     /// Only suites that this pattern takes (repeatable; `*` is one component, `**` any number)
     #[arg(long = "suite", value_name = "P")]

@@ -18,6 +18,8 @@ const SCHEMA_VERSION: i32 = 1;
 /// The oldest server, as it numbers itself: the first with `gen_random_uuid` of its own.
 const SERVER_VERSION_MIN: i32 = 130_000;
 
+const URL_FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Takes away what `schema.sql` makes and nothing else: where anything else lies in the schema or hangs
@@ -30,10 +32,7 @@ const REMOVAL: &str = "
 
 /// Connects to a server that can keep the store's promises.
 pub(super) fn connect(place: &Place) -> Reply<Client> {
-    let mut config: Config = NAMING
-        .url(place)?
-        .parse()
-        .map_err(|error: postgres::Error| NAMING.bad_url(&told(&error)))?;
+    let mut config: Config = NAMING.url(place)?.parse().map_err(|_| NAMING.bad_url(URL_FORM))?;
     config
         .application_name("storeproof")
         .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
@@ -105,6 +104,7 @@ pub(super) fn create(place: &Place) -> Reply<(Client, String)> {
          INSERT INTO storage VALUES (true, '{KIND}', {SCHEMA_VERSION}, '{name}')"
     );
     client.batch_execute(&statements).map_err(|error| failed("a fresh schema", &error))?;
+    enter(&mut client, &name)?;
     // The same door for all: what was just made has to pass the checks of an attach.
     check(&mut client, &name)?;
     Ok((client, name))
@@ -113,11 +113,16 @@ pub(super) fn create(place: &Place) -> Reply<(Client, String)> {
 /// Connects to a storage that is there, if it is one of ours.
 pub(super) fn attach(place: &Place, name: &str) -> Reply<Client> {
     let mut client = connect(place)?;
-    client
-        .batch_execute(&format!("SET search_path = {name}"))
-        .map_err(|error| failed("the session", &error))?;
+    enter(&mut client, name)?;
     check(&mut client, name)?;
     Ok(client)
+}
+
+/// From here on the session means this schema, and bears its name in the server's list of sessions.
+fn enter(client: &mut Client, name: &str) -> Reply<()> {
+    client
+        .batch_execute(&format!("SET search_path = {name}; SET application_name = {name}"))
+        .map_err(|error| failed("the session", &error))
 }
 
 /// What makes a schema ours, or why it is none of ours.
@@ -173,9 +178,7 @@ fn recognise(client: &mut Client, name: &str) -> Reply<Found> {
 pub(super) fn destroy(place: &Place, location: &Json) -> Reply<()> {
     let name = NAMING.named(location)?;
     let mut client = connect(place)?;
-    client
-        .batch_execute(&format!("SET search_path = {name}"))
-        .map_err(|error| failed("the session", &error))?;
+    enter(&mut client, &name)?;
     match recognise(&mut client, &name)? {
         Found::Nothing => return Ok(()),
         Found::Other(why) => return Err(NAMING.stranger(location, &why)),

@@ -13,6 +13,8 @@ use storeproof_contract::subject::{Reply, StoreError};
 pub(super) const KIND: &str = "storeproof-mailbox/1";
 /// What it is called while its keys are taken away, so that no other handle adds one meanwhile.
 const DYING: &str = "storeproof-mailbox/destroyed";
+/// The URL's form; `rediss` would be an encrypted connection.
+const URL_FORM: &str = "redis://USER:PASSWORD@HOST:PORT/DATABASE, each part but the host optional";
 /// The random bits of a storage's name.
 const NAME_BITS: u32 = 128;
 /// How many keys a step of the removal looks at, about.
@@ -20,7 +22,7 @@ const KEYS_A_STEP: u32 = 1_000;
 
 /// Connects to a server that can keep the store's promises.
 pub(super) fn connect(place: &Place) -> Reply<Connection> {
-    let client = Client::open(NAMING.url(place)?).map_err(|error| NAMING.bad_url(&error))?;
+    let client = Client::open(NAMING.url(place)?).map_err(|_| NAMING.bad_url(URL_FORM))?;
     let server = client.get_connection_info().addr().to_string();
     let mut connection = client
         .get_connection_with_timeout(Duration::from_millis(CONNECT_MS_MAX))
@@ -74,20 +76,26 @@ pub(super) fn create(place: &Place) -> Reply<(Connection, String)> {
     let key = keys::storage(&name);
     let is_new: bool =
         ask(&mut connection, "a fresh storage", cmd("HSETNX").arg(key).arg("kind").arg(KIND))?;
-    if is_new {
-        return Ok((connection, name));
+    if !is_new {
+        return Err(StoreError::Broken(format!("the server drew a name twice: {name}")));
     }
-    Err(StoreError::Broken(format!("the server drew a name twice: {name}")))
+    enter(&mut connection, &name)?;
+    Ok((connection, name))
 }
 
 /// Connects to a storage that is there, if it is one of ours.
 pub(super) fn attach(place: &Place, name: &str) -> Reply<Connection> {
     let mut connection = connect(place)?;
     match kind_of(&mut connection, name)?.as_deref() {
-        Some(KIND) => Ok(connection),
+        Some(KIND) => enter(&mut connection, name).map(|()| connection),
         Some(other) => Err(StoreError::Broken(format!("the storage {name} is a {other:?}"))),
         None => Err(StoreError::Broken(format!("there is no storage {name}"))),
     }
+}
+
+/// From here on the connection bears the storage's name in the server's list of clients.
+fn enter(connection: &mut Connection, name: &str) -> Reply<()> {
+    ask(connection, "the connection", cmd("CLIENT").arg("SETNAME").arg(name))
 }
 
 fn kind_of(connection: &mut Connection, name: &str) -> Reply<Option<String>> {
