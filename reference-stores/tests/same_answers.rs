@@ -23,7 +23,7 @@ use storeproof_contract::subject::{Reply, Store, StoreError, Subject};
 
 const CASES: u32 = 48;
 /// Each step of these waits for a real disk.
-const CASES_ON_SERVERS: u32 = 12;
+const CASES_ON_SERVERS: u32 = 24;
 const OPS_PER_CASE_MAX: usize = 60;
 const HANDLES: usize = 3;
 const OWNERS: [&str; 3] = ["ann", "bob", ""];

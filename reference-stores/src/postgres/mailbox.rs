@@ -125,7 +125,9 @@ impl MailboxStore for PostgresStore {
         now: Millis,
     ) -> Reply<()> {
         self.check(of)?;
-        let expiry = expiry(now, ttl_ms)?;
+        // Whoever does not hold the lease is told that first, whatever the ttl.
+        let expiry = expiry(now, ttl_ms);
+        let moment = expiry.as_ref().map_or(0, |expiry| expiry.0);
         let row = self.one(
             "SELECT renew($1, $2, $3, $4, $5, $6)",
             &[
@@ -133,11 +135,11 @@ impl MailboxStore for PostgresStore {
                 handle(of),
                 Argument::text(owner),
                 Argument::text(&lease.0),
-                Argument::number(expiry.0),
+                Argument::number(moment),
                 Argument::number(now.0),
             ],
         )?;
-        if get(&row, 0)? { Ok(()) } else { Err(not_held()) }
+        if get(&row, 0)? { expiry.map(|_| ()) } else { Err(not_held()) }
     }
 
     fn peek(&mut self, of: &Address, _now: Millis) -> Reply<Vec<Message>> {

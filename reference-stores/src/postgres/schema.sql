@@ -147,7 +147,7 @@ BEGIN
 END
 $$;
 
--- Whether the caller held the lease; so for renew.
+-- Whether the caller held the lease.
 CREATE FUNCTION release(
     a_scope bytea, a_handle bytea, a_owner bytea, a_lease bytea, a_now bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -163,6 +163,7 @@ BEGIN
 END
 $$;
 
+-- The same. An expiry of 0 changes nothing.
 CREATE FUNCTION renew(
     a_scope bytea, a_handle bytea, a_owner bytea, a_lease bytea, a_expiry bigint, a_now bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -173,7 +174,9 @@ BEGIN
     IF NOT is_held(b, a_owner, a_lease, a_now) THEN
         RETURN false;
     END IF;
-    UPDATE boxes SET lease_expiry = a_expiry WHERE id = b.id;
+    IF a_expiry > 0 THEN
+        UPDATE boxes SET lease_expiry = a_expiry WHERE id = b.id;
+    END IF;
     RETURN true;
 END
 $$;

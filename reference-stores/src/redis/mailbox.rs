@@ -81,9 +81,12 @@ impl MailboxStore for RedisStore {
         now: Millis,
     ) -> Reply<()> {
         let mut script = self.on(&RENEW, of)?;
-        let expiry = expiry(now, ttl_ms)?;
-        script.arg(owner).arg(&lease.0).arg(expiry.0).arg(now.0);
-        self.call::<Option<u64>>(&script)?.map(|_| ()).ok_or_else(not_held)
+        // Whoever does not hold the lease is told that first, whatever the ttl.
+        let expiry = expiry(now, ttl_ms);
+        let moment = expiry.as_ref().map_or(0, |expiry| expiry.0);
+        script.arg(owner).arg(&lease.0).arg(moment).arg(now.0);
+        let held = self.call::<Option<u64>>(&script)?;
+        held.ok_or_else(not_held).and_then(|_| expiry.map(|_| ()))
     }
 
     fn peek(&mut self, of: &Address, _now: Millis) -> Reply<Vec<Message>> {
@@ -128,16 +131,12 @@ impl RedisStore {
     }
 
     fn failed(&mut self, error: &RedisError) -> StoreError {
-        match error.kind() {
+        if matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) {
             // The server answered: a script that fails does so before its first write.
-            ErrorKind::Server(_) | ErrorKind::Extension => {
-                StoreError::Broken(format!("Redis: {error}"))
-            }
-            _ => {
-                self.link.lose();
-                unknown("Redis", &error.to_string())
-            }
+            return StoreError::Broken(format!("Redis: {error}"));
         }
+        self.link.lose();
+        unknown("Redis", &error.to_string())
     }
 }
 
