@@ -13,7 +13,7 @@ use std::time::Instant;
 use storeproof::adapter::{Launch, RunSpace, Session, on_deep_stack, serve};
 use storeproof_contract::call::Answer;
 use storeproof_contract::mailbox::mutant::model;
-use storeproof_contract::sim::Clockwork;
+use storeproof_contract::world::{Clockwork, World};
 
 /// How often raw pipe and session take turns.
 const ROUNDS: usize = 101;
@@ -31,7 +31,7 @@ fn main() -> Result<ExitCode, Failed> {
     let mut command: Vec<OsString> = std::env::args_os().skip(1).collect();
     if command.first().is_some_and(|word| word == CHILD) {
         let served = on_deep_stack(|| {
-            serve(model(Clockwork::Caller), BufReader::new(io::stdin()), io::stdout())
+            serve(model(World::new(Clockwork::Caller)), BufReader::new(io::stdin()), io::stdout())
         });
         served??;
         return Ok(ExitCode::SUCCESS);

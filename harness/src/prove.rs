@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use storeproof_contract::clause::{Clause, Mutant};
-use storeproof_contract::sim::{SimTime, judge_in};
+use storeproof_contract::sim::{SimTime, judge_in, mounts};
 use storeproof_contract::suite::{Suite, clauses, mutants};
 use storeproof_contract::trial::Stop;
 
@@ -91,6 +91,7 @@ impl KillTable {
 
 fn line(suite: &'static Suite, clause: &'static Clause, mutant: &'static Mutant) -> Line {
     let killed_by: Vec<String> = clauses()
+        .filter(|(suite, _)| mounts(suite, mutant.make))
         .filter(|(_, clause)| {
             [SimTime::Caller, SimTime::Wall].into_iter().all(|time| kills(time, clause, mutant))
         })

@@ -130,6 +130,7 @@ fn judged_row(case: &Case, judgement: Judgement, ms: u64, frame: &Frame) -> Row 
     let told = outcome != Outcome::Pass;
     let steps = judgement.steps.into_iter().zip(1..).map(|(step, n)| Step {
         n,
+        process: step.side.map(|side| side.letter().to_string()),
         call: step.call.to_owned(),
         params: readable(step.params),
         answer: readable(step.answer.shown()),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use storeproof::adapter::{
     ProcessBackend, RESTARTS_FAILED_MAX, RunSpace, Session, Stand, StartError, on_deep_stack,
 };
-use storeproof_contract::backend::Backend;
+use storeproof_contract::backend::{Backend, Side};
 use storeproof_contract::call::{Answer, FaultKind};
 use support::has;
 
@@ -201,11 +201,14 @@ fn a_late_reply_never_reaches_the_next_call() {
     }
     let stage = Stage::short("late");
     let mut backend = ProcessBackend::start(stage.launch.clone()).expect("a start");
-    let first = fault(backend.call("mailbox/append", &json!({})));
+    let first = fault(backend.call(Side::HERE, "mailbox/append", &json!({})));
     says(&first, FaultKind::Deadline, &["no reply within 500ms"]);
     backend.renew().expect("a new child");
     std::thread::sleep(Duration::from_millis(900));
-    assert_eq!(result(backend.call("store/open", &json!({}))), json!({ "store": "s1" }));
+    assert_eq!(
+        result(backend.call(Side::HERE, "store/open", &json!({}))),
+        json!({ "store": "s1" })
+    );
     stage.over(backend);
 }
 
@@ -410,12 +413,16 @@ fn after_a_crash_a_new_child_serves_the_next_clause() {
     let stage = Stage::new("crashes");
     let mut backend = ProcessBackend::start(stage.launch.clone()).expect("a start");
     let pid = backend.session().expect("a session").pid();
-    let crash = fault(backend.call("mailbox/append", &json!({ "crash": true })));
+    let crash = fault(backend.call(Side::HERE, "mailbox/append", &json!({ "crash": true })));
     says(&crash, FaultKind::Died, &["status 9"]);
-    assert_eq!(fault(backend.call("mailbox/append", &json!({}))), crash, "the clause ends");
+    assert_eq!(
+        fault(backend.call(Side::HERE, "mailbox/append", &json!({}))),
+        crash,
+        "the clause ends"
+    );
     backend.renew().expect("a new child");
     backend.begin_clause(LONG);
-    assert_eq!(result(backend.call("mailbox/append", &json!({}))), json!({ "seq": 1 }));
+    assert_eq!(result(backend.call(Side::HERE, "mailbox/append", &json!({}))), json!({ "seq": 1 }));
     let again = backend.session().expect("a session").pid();
     assert_ne!(pid, again);
     backend.renew().expect("nothing to do");
@@ -432,7 +439,7 @@ fn restarts_that_fail_are_given_up() {
     }
     let stage = Stage::new("starts_once");
     let mut backend = ProcessBackend::start(stage.launch.clone()).expect("a start");
-    backend.kill();
+    backend.kill_own();
     for _ in 0..RESTARTS_FAILED_MAX {
         let fault = backend.renew().expect_err("no second start");
         says(&fault, FaultKind::Died, &["did not start again", "already started once"]);
@@ -443,7 +450,7 @@ fn restarts_that_fail_are_given_up() {
 
     let stage = Stage::new("other_manifest_each_time");
     let mut backend = ProcessBackend::start(stage.launch.clone()).expect("a start");
-    backend.kill();
+    backend.kill_own();
     let fault = backend.renew().expect_err("another manifest");
     says(&fault, FaultKind::BadReply, &["declares something else: `limits` was"]);
     stage.over(backend);

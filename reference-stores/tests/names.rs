@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use storeproof_contract::json::same;
 use storeproof_contract::mailbox::store::{Address, ClaimAsk, LeaseId, Millis, Seq};
-use storeproof_contract::sim::Clockwork;
 use storeproof_contract::subject::{Opened, Subject};
+use storeproof_contract::world::{Clockwork, World};
 
 const ALL: &[&str] = &["memory", "jsonl", "sqlite", "postgres", "redis"];
 
@@ -299,7 +299,8 @@ fn bodies_come_back_equal_numbers_and_deep_ones_too() {
 
 #[test]
 fn the_model_and_the_stores_agree_on_what_is_declared() {
-    let model = storeproof_contract::mailbox::mutant::model(Clockwork::Caller).manifest();
+    let model =
+        storeproof_contract::mailbox::mutant::model(World::new(Clockwork::Caller)).manifest();
     each(|store, subject, mut opened| {
         let manifest = subject.manifest();
         assert_eq!(manifest.subject.name, store);

@@ -18,8 +18,8 @@ use storeproof_contract::mailbox::mutant::model;
 use storeproof_contract::mailbox::store::{
     Address, ClaimAsk, LeaseId, Message, Millis, SEQ_MAX, Seq,
 };
-use storeproof_contract::sim::Clockwork;
 use storeproof_contract::subject::{Reply, Store, StoreError, Subject};
+use storeproof_contract::world::{Clockwork, World};
 
 const CASES: u32 = 48;
 /// Each step of these waits for a real disk.
@@ -329,7 +329,7 @@ fn play_random_scripts(cases: u32, names: &[&str]) {
     let played = TestRunner::new(config).run(&script, |script| {
         let base = common::scratch();
         let player = |name| Player::new(common::subject(name, base.path()));
-        let mut reference = Player::new(model(Clockwork::Caller));
+        let mut reference = Player::new(model(World::new(Clockwork::Caller)));
         let mut players: Vec<_> = names.iter().map(|name| (*name, player(name))).collect();
         for (n, (via, op)) in script.iter().enumerate() {
             let expected = reference.play(*via, op);

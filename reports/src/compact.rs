@@ -40,7 +40,11 @@ pub(crate) fn lines(steps: &[Step], brevity: Brevity) -> Vec<Line> {
 }
 
 fn line(step: &Step, brevity: Brevity, one_store: bool) -> Line {
-    let mut asked = terminal_line(&step.call).into_owned();
+    let mut asked = String::new();
+    if let Some(process) = &step.process {
+        asked = format!("{}: ", terminal_line(process));
+    }
+    asked.push_str(&terminal_line(&step.call));
     for word in params(&step.params, brevity, one_store) {
         asked.push(' ');
         asked.push_str(&word);
@@ -191,6 +195,7 @@ mod tests {
             .zip(1..)
             .map(|((call, params, answer), n)| Step {
                 n,
+                process: None,
                 call: (*call).into(),
                 params: params.clone(),
                 answer: answer.clone(),

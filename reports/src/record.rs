@@ -124,6 +124,9 @@ pub struct Row {
 pub struct Step {
     /// Counts from 1.
     pub n: u32,
+    /// The subject's process that was called, `A`, `B`, …, where the case is about several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// The wire method, such as `mailbox/append`, or `bench/...` for what the bench itself did.
     pub call: String,
     /// The params as sent.

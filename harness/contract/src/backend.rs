@@ -2,15 +2,77 @@
 
 use crate::call::{Answer, Fault};
 use crate::json::Json;
+use crate::race::{Race, Raced};
 use serde::{Deserialize, Serialize};
+
+/// Which of the subject's processes something happens in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Side(pub u8);
+
+impl Side {
+    /// Where every clause begins: the subject itself, whether a child or a value in this process.
+    pub const HERE: Self = Self(0);
+
+    /// How transcripts call it: `A`, `B`, …
+    #[must_use]
+    pub fn letter(self) -> char {
+        char::from(b'A' + self.0 % 26)
+    }
+}
+
+/// How many times a process is killed in a clause about kills, unless told otherwise.
+pub const KILL_ROUNDS: u32 = 20;
 
 /// Everything a clause may use. One backend serves one case at a time.
 pub trait Backend {
     /// What the subject declared of itself.
     fn manifest(&self) -> &Manifest;
 
-    /// One call to the subject; a fault where it gave no answer to judge.
-    fn call(&mut self, method: &'static str, params: &Json) -> Answer;
+    /// One call to a process of the subject; a fault where it gave no answer to judge.
+    fn call(&mut self, on: Side, method: &'static str, params: &Json) -> Answer;
+
+    /// As many running operating-system processes of the subject as asked for, all different from each
+    /// other and from the bench; those of an earlier answer that still run are among them, in the same
+    /// places.
+    ///
+    /// # Errors
+    /// A fault where one cannot be started, or where two are one and the same process.
+    fn processes(&mut self, count: usize) -> Result<Vec<Side>, Fault>;
+
+    /// Sends one call and kills the process (SIGKILL) when about `at` of the time that such a call takes
+    /// has passed: 0 is at once, 1 about when the answer is due. The answer is `None` where none came.
+    ///
+    /// # Errors
+    /// A fault where the process was gone before, or could not be killed.
+    fn call_and_kill(
+        &mut self,
+        on: Side,
+        method: &'static str,
+        params: &Json,
+        at: f64,
+    ) -> Result<Option<Answer>, Fault>;
+
+    /// Kills a process (SIGKILL) between two calls.
+    ///
+    /// # Errors
+    /// A fault where it could not be killed.
+    fn kill(&mut self, side: Side) -> Result<(), Fault>;
+
+    /// Runs the lanes side by side and tells every call in the order of sending.
+    ///
+    /// # Errors
+    /// A fault where the race could not be held; what a lane's process did wrong stands in its calls.
+    fn race(&mut self, race: Race<'_>) -> Result<Vec<Raced>, Fault>;
+
+    /// How long a call may go unanswered before the bench ends its process, in milliseconds.
+    fn deadline_ms(&self) -> u64 {
+        10_000
+    }
+
+    /// How many times clauses about kills kill.
+    fn kill_rounds(&self) -> u32 {
+        KILL_ROUNDS
+    }
 
     /// The wall clock in epoch milliseconds; it never goes back within a run.
     fn now_ms(&mut self) -> u64;

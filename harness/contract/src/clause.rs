@@ -1,9 +1,9 @@
 //! A clause: one promise, how it is judged, and the wrong stores that prove it can fail.
 
 use crate::backend::Capability;
-use crate::sim::Clockwork;
 use crate::subject::Subject;
 use crate::trial::{Trial, Verdict};
+use crate::world::World;
 
 /// One promise of one suite. It lives in a file named after its slug.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ pub struct Mutant {
     pub name: &'static str,
     /// What it does wrong, as one sentence.
     pub fault: &'static str,
-    /// Builds it over the family's model, with the clock it is to live by.
-    pub make: fn(Clockwork) -> Box<dyn Subject>,
+    /// Builds one process of it over the family's model, in the world that it is to live in.
+    pub make: fn(World) -> Box<dyn Subject>,
 }
 
 impl std::fmt::Debug for Mutant {

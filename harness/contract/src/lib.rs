@@ -12,10 +12,12 @@ pub mod host;
 pub mod json;
 pub mod mailbox;
 pub mod page;
+pub mod race;
 pub mod sim;
 pub mod subject;
 pub mod suite;
 pub mod trial;
+pub mod world;
 
 /// The kit (the frozen set of clauses) that this crate judges by.
 pub const KIT: &str = "1.0";

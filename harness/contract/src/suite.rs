@@ -107,10 +107,11 @@ impl Suite {
     }
 }
 
-static SUITES: [&Suite; 4] = [
+static SUITES: [&Suite; 5] = [
     &mailbox::core::SUITE,
     &mailbox::ownership::SUITE,
     &mailbox::tenancy::SUITE,
+    &mailbox::cross_process::SUITE,
     &mailbox::tombstone::SUITE,
 ];
 

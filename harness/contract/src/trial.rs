@@ -1,6 +1,6 @@
 //! One trial of one clause: the calls, the clock, the transcript, and how a trial ends.
 
-use crate::backend::{Backend, Capabilities, Clock, Limits};
+use crate::backend::{Backend, Capabilities, Clock, Limits, Side};
 use crate::call::{
     Answer, Fault, FaultKind, INVALID_PARAMS, METHOD_MISSING, REFUSED, Refusal, RpcError,
 };
@@ -11,6 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::path::Path;
 
+mod several;
+
 /// How often a clause whose timing could not be decided is tried before it becomes an `error`.
 pub const TRIES_MAX: u32 = 3;
 /// Where the caller's clock starts in every case (epoch milliseconds); an odd moment, so that a store
@@ -18,6 +20,8 @@ pub const TRIES_MAX: u32 = 3;
 const CALLER_START_MS: u64 = 1_800_000_000_137;
 /// The most calls one trial may make; beyond it the subject is leading the clause on for ever.
 const CALLS_PER_TRIAL_MAX: usize = 20_000;
+/// The same for each kill of a clause about kills, where more of them are asked for than usual.
+const CALLS_PER_KILL_MAX: usize = 400;
 
 /// What a clause says of the subject: `Ok` means that it held.
 pub type Verdict = Result<(), Stop>;
@@ -46,6 +50,8 @@ pub fn broken<T>(promised: impl Into<String>, seen: impl Into<String>) -> Result
 /// One call of the transcript.
 #[derive(Clone, Debug)]
 pub struct Step {
+    /// The process, where the clause is about more than one.
+    pub side: Option<Side>,
     /// Wire method, or `bench/...` for what the bench itself did.
     pub call: &'static str,
     /// The params as sent.
@@ -80,7 +86,9 @@ pub struct Moment {
 /// A storage that this trial opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoreRef {
-    /// The id for further calls.
+    /// The process in which it is open.
+    pub side: Side,
+    /// The id for further calls to that process.
     pub id: String,
     /// How to attach again; none where the subject gave none.
     pub location: Option<Json>,
@@ -98,8 +106,10 @@ pub struct Trial<'b> {
     last: Moment,
     steps: Vec<Step>,
     advisories: Vec<String>,
-    open: Vec<String>,
-    locations: Vec<Json>,
+    open: Vec<(Side, String)>,
+    locations: Vec<(Side, Json)>,
+    /// Whether a second process takes part, so that steps say whose they are.
+    tells_sides: bool,
     rng: fastrand::Rng,
 }
 
@@ -145,6 +155,7 @@ impl<'b> Trial<'b> {
             advisories: Vec::new(),
             open: Vec::new(),
             locations: Vec::new(),
+            tells_sides: false,
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -233,6 +244,7 @@ impl<'b> Trial<'b> {
     pub fn sprung_snares(&mut self) -> Result<Vec<String>, Stop> {
         let sprung = self.backend.sprung_snares().map_err(Stop::Fault)?;
         self.steps.push(Step {
+            side: None,
             call: "bench/look-outside",
             params: json!({}),
             answer: Answer::Result(json!(sprung)),
@@ -246,22 +258,34 @@ impl<'b> Trial<'b> {
     /// A fault, where the subject gave no answer.
     pub fn call(
         &mut self,
+        on: Side,
         method: &'static str,
         params: Json,
     ) -> Result<Result<Json, RpcError>, Stop> {
-        if self.steps.len() >= CALLS_PER_TRIAL_MAX {
-            let message = format!("the clause made {CALLS_PER_TRIAL_MAX} calls and saw no end");
-            return Err(Stop::Fault(Fault::new(FaultKind::Limit, message)));
-        }
+        self.check_limit()?;
         let sent_ms = self.now_ms();
-        let answer = self.backend.call(method, &params);
+        let answer = self.backend.call(on, method, &params);
         self.last = Moment { sent_ms, answered_ms: self.now_ms() };
-        self.steps.push(Step { call: method, params, answer: answer.clone() });
+        self.tell(on, method, params, answer.clone());
         match answer {
             Answer::Result(result) => Ok(Ok(result)),
             Answer::Error(error) => Ok(Err(error)),
             Answer::Fault(fault) => Err(Stop::Fault(fault)),
         }
+    }
+
+    fn check_limit(&self) -> Verdict {
+        let limit = CALLS_PER_TRIAL_MAX.max(CALLS_PER_KILL_MAX * self.kill_rounds() as usize);
+        if self.steps.len() < limit {
+            return Ok(());
+        }
+        let message = format!("the clause made {limit} calls and saw no end");
+        Err(Stop::Fault(Fault::new(FaultKind::Limit, message)))
+    }
+
+    fn tell(&mut self, on: Side, call: &'static str, params: Json, answer: Answer) {
+        let side = self.tells_sides.then_some(on);
+        self.steps.push(Step { side, call, params, answer });
     }
 
     /// One call whose result has the form `T`, or which is refused.
@@ -273,11 +297,26 @@ impl<'b> Trial<'b> {
     /// A violation where the method is missing, a fault for everything that is no answer.
     pub fn ask<T: DeserializeOwned>(
         &mut self,
+        on: Side,
         method: &'static str,
         params: Json,
         bad_argument: bool,
     ) -> Result<Answered<T>, Stop> {
-        match self.call(method, params)? {
+        let answer = self.call(on, method, params)?;
+        self.read(method, answer, bad_argument)
+    }
+
+    /// What an answer says, as [`Trial::ask`] reads it; for calls that were made in a race.
+    ///
+    /// # Errors
+    /// As [`Trial::ask`].
+    pub fn read<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        answer: Result<Json, RpcError>,
+        bad_argument: bool,
+    ) -> Result<Answered<T>, Stop> {
+        match answer {
             Ok(result) => match T::deserialize(&result) {
                 Ok(value) => Ok(Ok(value)),
                 Err(error) => {
@@ -297,11 +336,12 @@ impl<'b> Trial<'b> {
     /// A violation where it is refused all the same; otherwise as [`Trial::ask`].
     pub fn must<T: DeserializeOwned>(
         &mut self,
+        on: Side,
         method: &'static str,
         params: Json,
         promised: &str,
     ) -> Result<T, Stop> {
-        match self.ask(method, params, false)? {
+        match self.ask(on, method, params, false)? {
             Ok(value) => Ok(value),
             Err(refusal) => broken(promised, format!("{method} was {refusal}")),
         }
@@ -348,20 +388,29 @@ impl<'b> Trial<'b> {
     /// # Errors
     /// A violation where it is refused, a fault otherwise.
     pub fn open(&mut self) -> Result<StoreRef, Stop> {
+        self.open_on(Side::HERE)
+    }
+
+    /// Opens a fresh, empty storage in one of the subject's processes.
+    ///
+    /// # Errors
+    /// As [`Trial::open`].
+    pub fn open_on(&mut self, side: Side) -> Result<StoreRef, Stop> {
         let promised = "store/open gives a fresh, empty store";
-        let OpenResult { store, location, root } = self.must("store/open", json!({}), promised)?;
+        let OpenResult { store, location, root } =
+            self.must(side, "store/open", json!({}), promised)?;
         if let Some(root) = root.as_deref().filter(|root| !Path::new(root).is_absolute()) {
             let message =
                 format!("store/open answered the root {root:?}, which is no absolute path");
             return Err(Stop::Fault(Fault::new(FaultKind::BadForm, message)));
         }
-        self.open.push(store.clone());
+        self.open.push((side, store.clone()));
         if let Some(location) = &location
-            && !self.locations.contains(location)
+            && !self.locations.iter().any(|(_, known)| known == location)
         {
-            self.locations.push(location.clone());
+            self.locations.push((side, location.clone()));
         }
-        Ok(StoreRef { id: store, location, root })
+        Ok(StoreRef { side, id: store, location, root })
     }
 
     /// Closes a store.
@@ -370,8 +419,9 @@ impl<'b> Trial<'b> {
     /// A violation where it is refused, a fault otherwise.
     pub fn close(&mut self, store: &StoreRef) -> Verdict {
         let promised = "store/close is accepted, once or again";
-        let Nothing {} = self.must("store/close", json!({ "store": store.id }), promised)?;
-        self.open.retain(|id| *id != store.id);
+        let Nothing {} =
+            self.must(store.side, "store/close", json!({ "store": store.id }), promised)?;
+        self.open.retain(|(on, id)| *on != store.side || *id != store.id);
         Ok(())
     }
 
@@ -387,15 +437,34 @@ impl<'b> Trial<'b> {
             );
         };
         self.close(store)?;
-        self.attach(location, store.root.clone())
+        self.attach(store.side, location, store.root.clone())
     }
 
-    fn attach(&mut self, location: Json, root: Option<String>) -> Result<StoreRef, Stop> {
+    /// Attaches one of the subject's processes to the storage behind `store`, which may stay open.
+    ///
+    /// # Errors
+    /// A violation where the subject gave no location or refuses, a fault otherwise.
+    pub fn attach_on(&mut self, side: Side, store: &StoreRef) -> Result<StoreRef, Stop> {
+        let Some(location) = store.location.clone() else {
+            return broken(
+                "a subject that declares crossProcessSafe gives every store a location to attach to",
+                "store/open answered without a location",
+            );
+        };
+        self.attach(side, location, store.root.clone())
+    }
+
+    fn attach(
+        &mut self,
+        side: Side,
+        location: Json,
+        root: Option<String>,
+    ) -> Result<StoreRef, Stop> {
         let promised = "store/attach opens the same storage again";
         let params = json!({ "location": location });
-        let AttachResult { store } = self.must("store/attach", params, promised)?;
-        self.open.push(store.clone());
-        Ok(StoreRef { id: store, location: Some(location), root })
+        let AttachResult { store } = self.must(side, "store/attach", params, promised)?;
+        self.open.push((side, store.clone()));
+        Ok(StoreRef { side, id: store, location: Some(location), root })
     }
 
     /// Closes and, where it can be, removes everything this trial opened. What goes wrong here is
@@ -406,13 +475,13 @@ impl<'b> Trial<'b> {
         }
         let closes = std::mem::take(&mut self.open)
             .into_iter()
-            .map(|store| ("store/close", json!({ "store": store })));
+            .map(|(side, store)| (side, "store/close", json!({ "store": store })));
         let destroys = std::mem::take(&mut self.locations)
             .into_iter()
-            .map(|location| ("store/destroy", json!({ "location": location })));
-        let calls: Vec<(&'static str, Json)> = closes.chain(destroys).collect();
-        for (method, params) in calls {
-            let answer = self.backend.call(method, &params);
+            .map(|(side, location)| (side, "store/destroy", json!({ "location": location })));
+        let calls: Vec<(Side, &'static str, Json)> = closes.chain(destroys).collect();
+        for (side, method, params) in calls {
+            let answer = self.backend.call(side, method, &params);
             let is_optional = method == "store/destroy";
             match &answer {
                 Answer::Result(_) => {}

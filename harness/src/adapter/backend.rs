@@ -1,12 +1,15 @@
-//! A child process as a backend that clauses are judged on: one session after another.
+//! A child process as a backend that clauses are judged on: one session after another, and further
+//! processes of the same command where a clause is about more than one.
 
 use super::launch::{Launch, StartError};
+use super::processes::Processes;
 use super::session::Session;
 use super::snares::Snares;
 use std::time::Duration;
-use storeproof_contract::backend::{Backend, Manifest};
+use storeproof_contract::backend::{Backend, KILL_ROUNDS, Manifest, Side};
 use storeproof_contract::call::{Answer, Fault, FaultKind};
 use storeproof_contract::json::Json;
+use storeproof_contract::race::{Race, Raced};
 
 /// How many restarts may fail one after the other before a subject is given up.
 pub const RESTARTS_FAILED_MAX: u32 = 3;
@@ -29,16 +32,18 @@ pub trait Stand: Backend + Send {
     fn finish(&mut self);
 }
 
+/// The place of the subject's own child; the others are its peers.
+const OWN: usize = 0;
+
 /// A subject in a child process.
 pub struct ProcessBackend {
-    launch: Launch,
-    /// Where there is none, `gone` says why.
-    session: Option<Session>,
-    gone: Fault,
+    processes: Processes,
     manifest: Manifest,
     restarts_failed: u32,
     snares: Snares,
     notes: Vec<String>,
+    budget: Duration,
+    kill_rounds: u32,
 }
 
 impl ProcessBackend {
@@ -51,61 +56,41 @@ impl ProcessBackend {
         let manifest = session.manifest().clone();
         let snares = Snares::new(session.folder());
         let notes = session.take_notes();
-        let gone = Fault::new(FaultKind::Bench, "the subject was ended");
+        let mut processes = Processes::new(launch);
+        processes.put(OWN, session);
         Ok(Self {
-            launch,
-            session: Some(session),
-            gone,
+            processes,
             manifest,
             restarts_failed: 0,
             snares,
             notes,
+            budget: Duration::from_secs(super::session::CLAUSE_S_MAX),
+            kill_rounds: KILL_ROUNDS,
         })
+    }
+
+    /// The same backend, killing as often as told in each clause about kills.
+    #[must_use]
+    pub fn with_kill_rounds(mut self, rounds: u32) -> Self {
+        self.kill_rounds = rounds;
+        self
     }
 
     /// How its children are started.
     #[must_use]
     pub fn launch(&self) -> &Launch {
-        &self.launch
+        self.processes.launch()
     }
 
     /// The running session, where there is one.
     pub fn session(&mut self) -> Option<&mut Session> {
-        self.session.as_mut()
+        self.processes.session(OWN)
     }
 
     /// Ends the child at once, as the machine would; [`Stand::renew`] starts the next.
-    pub fn kill(&mut self) {
-        self.let_go();
-        self.gone = Fault::new(FaultKind::Died, "the bench killed the child");
-    }
-
-    /// Keeps the session's notes and drops it, which kills what is left of it.
-    fn let_go(&mut self) {
-        if let Some(mut session) = self.session.take() {
-            self.notes.extend(session.take_notes());
-            if let Some(fault) = session.fault() {
-                self.gone = fault.clone();
-            }
-        }
-    }
-
-    fn restart(&mut self) -> Result<Session, Fault> {
-        let session = Session::start(&self.launch).map_err(|error| match error {
-            StartError::Handshake(fault) => {
-                Fault::new(fault.kind, format!("the child did not start again: {}", fault.message))
-            }
-            StartError::NotStartable { .. } | StartError::WrongMajor { .. } => {
-                Fault::new(FaultKind::Died, format!("the child did not start again: {error}"))
-            }
-        })?;
-        match difference(&self.manifest, session.manifest()) {
-            None => Ok(session),
-            Some(what) => {
-                let message = format!("started again, the subject declares something else: {what}");
-                Err(Fault::new(FaultKind::BadReply, message))
-            }
-        }
+    pub fn kill_own(&mut self) {
+        // An error means that it is gone already.
+        let _ = self.processes.kill(OWN);
     }
 }
 
@@ -114,21 +99,55 @@ impl Backend for ProcessBackend {
         &self.manifest
     }
 
-    fn call(&mut self, method: &'static str, params: &Json) -> Answer {
-        match &mut self.session {
-            Some(session) => session.call(method, params),
-            None => Answer::Fault(self.gone.clone()),
+    fn call(&mut self, on: Side, method: &'static str, params: &Json) -> Answer {
+        self.processes.call(usize::from(on.0), method, params)
+    }
+
+    fn processes(&mut self, count: usize) -> Result<Vec<Side>, Fault> {
+        let before = self.processes.session(OWN).map(|session| session.folder().to_owned());
+        let sides = self.processes.run(OWN..OWN + count, &self.manifest, self.budget)?;
+        let now = self.processes.session(OWN).map(|session| session.folder().to_owned());
+        if let (true, Some(folder)) = (before != now, now) {
+            self.snares = Snares::new(&folder);
         }
+        Ok(sides)
+    }
+
+    fn call_and_kill(
+        &mut self,
+        on: Side,
+        method: &'static str,
+        params: &Json,
+        at: f64,
+    ) -> Result<Option<Answer>, Fault> {
+        self.processes.call_and_kill(usize::from(on.0), method, params, at)
+    }
+
+    fn kill(&mut self, side: Side) -> Result<(), Fault> {
+        self.processes.kill(usize::from(side.0))
+    }
+
+    fn race(&mut self, race: Race<'_>) -> Result<Vec<Raced>, Fault> {
+        self.processes.race(race)
+    }
+
+    fn deadline_ms(&self) -> u64 {
+        u64::try_from(self.launch().timing.call.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn kill_rounds(&self) -> u32 {
+        self.kill_rounds
     }
 
     fn now_ms(&mut self) -> u64 {
-        self.launch.space.clock().now_ms()
+        self.launch().space.clock().now_ms()
     }
 
     fn wait_until(&mut self, until_ms: u64) -> Result<(), Fault> {
-        match &mut self.session {
+        let gone = self.processes.gone(OWN);
+        match self.processes.session(OWN) {
             Some(session) => session.wait_until(until_ms),
-            None => Err(self.gone.clone()),
+            None => Err(gone),
         }
     }
 
@@ -143,7 +162,7 @@ impl Backend for ProcessBackend {
 
 impl Stand for ProcessBackend {
     fn renew(&mut self) -> Result<(), Fault> {
-        if let Some(session) = &self.session {
+        if let Some(session) = self.processes.session(OWN) {
             if session.is_alive() {
                 return Ok(());
             }
@@ -152,62 +171,45 @@ impl Stand for ProcessBackend {
                     .push("the child exited between two clauses and was started again".into());
             }
         }
-        self.let_go();
+        self.processes.take(OWN, Fault::new(FaultKind::Died, "the subject was ended"));
+        let gone = self.processes.gone(OWN);
         if self.restarts_failed >= RESTARTS_FAILED_MAX {
             let message = format!(
                 "the subject can no longer be started: {RESTARTS_FAILED_MAX} starts in a row failed; \
                  the last: {}",
-                self.gone.message
+                gone.message
             );
-            return Err(Fault::new(self.gone.kind, message));
+            return Err(Fault::new(gone.kind, message));
         }
-        match self.restart() {
+        match self.processes.start(&self.manifest) {
             Ok(session) => {
                 self.restarts_failed = 0;
                 self.snares = Snares::new(session.folder());
-                self.session = Some(session);
+                self.processes.put(OWN, session);
                 Ok(())
             }
             Err(fault) => {
                 self.restarts_failed += 1;
-                self.gone = fault.clone();
+                self.processes.leave(OWN, fault.clone());
                 Err(fault)
             }
         }
     }
 
     fn begin_clause(&mut self, budget: Duration) {
+        self.budget = budget;
         self.snares.clear();
-        if let Some(session) = &mut self.session {
-            session.begin_clause(budget);
-        }
+        self.processes.begin_clause(budget);
     }
 
     fn take_notes(&mut self) -> Vec<String> {
-        if let Some(session) = &mut self.session {
-            self.notes.extend(session.take_notes());
-        }
+        self.notes.extend(self.processes.take_notes());
         std::mem::take(&mut self.notes)
     }
 
     fn finish(&mut self) {
         self.snares.clear();
-        if let Some(session) = self.session.take() {
-            self.notes.extend(session.finish());
-        }
+        self.processes.finish();
+        self.notes.extend(self.processes.take_notes());
     }
-}
-
-/// What two handshakes of one subject declare differently. Process ids and what a subject says of its
-/// server may well differ from start to start.
-fn difference(first: &Manifest, again: &Manifest) -> Option<String> {
-    let declared = |manifest: &Manifest| {
-        let manifest = Manifest { pid: None, server: None, ..manifest.clone() };
-        serde_json::to_value(manifest).unwrap_or_default()
-    };
-    let (first, again) = (declared(first), declared(again));
-    let names = first.as_object().into_iter().chain(again.as_object()).flat_map(|o| o.keys());
-    let name = names.into_iter().find(|name| first.get(name) != again.get(name))?;
-    let shown = |side: &Json| side.get(name).map_or("nothing".to_owned(), Json::to_string);
-    Some(format!("`{name}` was {} and is {}", shown(&first), shown(&again)))
 }

@@ -2,15 +2,18 @@
 //! of the store is the store's death, not the bench's.
 
 use super::backend::Stand;
+use super::launch::Launch;
+use super::processes::Processes;
 use super::snares::Snares;
 use super::space::{RunSpace, wait_until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use storeproof_contract::backend::{Backend, Manifest};
+use storeproof_contract::backend::{Backend, KILL_ROUNDS, Manifest, Side};
 use storeproof_contract::call::{Answer, Fault, FaultKind};
 use storeproof_contract::host::Host;
 use storeproof_contract::json::Json;
+use storeproof_contract::race::{Race, Raced};
 use storeproof_contract::subject::Subject;
 use storeproof_contract::suite::Hooks;
 
@@ -34,7 +37,13 @@ pub struct LocalBackend {
     spent: Duration,
     waited: Duration,
     dead: Option<Fault>,
+    /// The same store behind a pipe, for clauses about several processes: this one is the bench's own.
+    peers: Option<Processes>,
+    kill_rounds: u32,
 }
+
+/// Where the peers' places begin: the value in this process has the first.
+const PEERS: usize = 1;
 
 impl LocalBackend {
     /// A subject made by `make`, which is asked again after a panic.
@@ -54,7 +63,24 @@ impl LocalBackend {
             spent: Duration::ZERO,
             waited: Duration::ZERO,
             dead: None,
+            peers: None,
+            kill_rounds: KILL_ROUNDS,
         }
+    }
+
+    /// The same subject with a command that serves it from processes of their own, and how often they
+    /// are killed in each clause about kills.
+    #[must_use]
+    pub fn with_peers(mut self, launch: Launch, kill_rounds: u32) -> Self {
+        self.peers = Some(Processes::new(launch));
+        self.kill_rounds = kill_rounds;
+        self
+    }
+
+    fn peers(&mut self) -> Result<&mut Processes, Fault> {
+        self.peers.as_mut().ok_or_else(|| {
+            Fault::new(FaultKind::Bench, "this subject cannot be started as a process of its own")
+        })
     }
 
     /// The hooks that its stores really have.
@@ -100,7 +126,13 @@ impl Backend for LocalBackend {
         &self.manifest
     }
 
-    fn call(&mut self, method: &'static str, params: &Json) -> Answer {
+    fn call(&mut self, on: Side, method: &'static str, params: &Json) -> Answer {
+        if on != Side::HERE {
+            return match self.peers() {
+                Ok(peers) => peers.call(usize::from(on.0), method, params),
+                Err(fault) => Answer::Fault(fault),
+            };
+        }
         if let Some(fault) = self.dead.clone().or_else(|| self.exhausted()) {
             return Answer::Fault(fault);
         }
@@ -113,6 +145,38 @@ impl Backend for LocalBackend {
             Ok(answer) => answer,
             Err(panic) => Answer::Fault(self.bury(panicked(method, panic.as_ref()))),
         }
+    }
+
+    fn processes(&mut self, count: usize) -> Result<Vec<Side>, Fault> {
+        let (manifest, budget) = (self.manifest.clone(), self.budget);
+        self.peers()?.run(PEERS..PEERS + count, &manifest, budget)
+    }
+
+    fn call_and_kill(
+        &mut self,
+        on: Side,
+        method: &'static str,
+        params: &Json,
+        at: f64,
+    ) -> Result<Option<Answer>, Fault> {
+        self.peers()?.call_and_kill(usize::from(on.0), method, params, at)
+    }
+
+    fn kill(&mut self, side: Side) -> Result<(), Fault> {
+        self.peers()?.kill(usize::from(side.0))
+    }
+
+    fn race(&mut self, race: Race<'_>) -> Result<Vec<Raced>, Fault> {
+        self.peers()?.race(race)
+    }
+
+    fn deadline_ms(&self) -> u64 {
+        let timing = self.peers.as_ref().map(|peers| peers.launch().timing);
+        u64::try_from(timing.unwrap_or_default().call.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn kill_rounds(&self) -> u32 {
+        self.kill_rounds
     }
 
     fn now_ms(&mut self) -> u64 {
@@ -147,15 +211,21 @@ impl Stand for LocalBackend {
         self.calls = 0;
         self.budget = budget;
         (self.spent, self.waited) = (Duration::ZERO, Duration::ZERO);
+        if let Some(peers) = &mut self.peers {
+            peers.begin_clause(budget);
+        }
     }
 
     fn take_notes(&mut self) -> Vec<String> {
-        Vec::new()
+        self.peers.as_mut().map(Processes::take_notes).unwrap_or_default()
     }
 
     fn finish(&mut self) {
         self.snares.clear();
-        let _: Answer = self.call("shutdown", &Json::Object(serde_json::Map::new()));
+        if let Some(peers) = &mut self.peers {
+            peers.finish();
+        }
+        let _: Answer = self.call(Side::HERE, "shutdown", &Json::Object(serde_json::Map::new()));
     }
 }
 
@@ -173,8 +243,8 @@ mod tests {
     use super::*;
     use serde_json::json;
     use storeproof_contract::mailbox::mutant::model;
-    use storeproof_contract::sim::Clockwork;
     use storeproof_contract::subject::{Opened, Reply};
+    use storeproof_contract::world::{Clockwork, World};
 
     /// Panics at its second `store/open`.
     struct Fragile(Box<dyn Subject>, u32);
@@ -192,13 +262,16 @@ mod tests {
 
     fn backend() -> LocalBackend {
         let space = RunSpace::create(Arc::default()).expect("scratch folder");
-        LocalBackend::new(Box::new(|| Box::new(Fragile(model(Clockwork::Caller), 0))), space)
+        LocalBackend::new(
+            Box::new(|| Box::new(Fragile(model(World::new(Clockwork::Caller)), 0))),
+            space,
+        )
     }
 
     #[test]
     fn a_panic_ends_the_clause_and_a_fresh_subject_serves_the_next() {
         let mut backend = backend();
-        let open = |backend: &mut LocalBackend| backend.call("store/open", &json!({}));
+        let open = |backend: &mut LocalBackend| backend.call(Side::HERE, "store/open", &json!({}));
         assert!(matches!(open(&mut backend), Answer::Result(_)));
         let Answer::Fault(fault) = open(&mut backend) else { panic!("no fault") };
         assert_eq!(fault.kind, FaultKind::Died);
@@ -213,11 +286,15 @@ mod tests {
     fn calls_are_limited_in_number_and_time_and_the_clock_is_the_runs() {
         let mut backend = backend();
         backend.begin_clause(Duration::ZERO);
-        let Answer::Fault(fault) = backend.call("store/open", &json!({})) else { panic!("none") };
+        let Answer::Fault(fault) = backend.call(Side::HERE, "store/open", &json!({})) else {
+            panic!("none")
+        };
         assert_eq!(fault.kind, FaultKind::Deadline);
         backend.begin_clause(Duration::from_secs(60));
         backend.calls = CALLS_PER_CLAUSE_MAX;
-        let Answer::Fault(fault) = backend.call("store/open", &json!({})) else { panic!("none") };
+        let Answer::Fault(fault) = backend.call(Side::HERE, "store/open", &json!({})) else {
+            panic!("none")
+        };
         assert_eq!(fault.kind, FaultKind::Limit);
         let until = backend.now_ms() + 30;
         backend.wait_until(until).expect("waited");

@@ -8,6 +8,7 @@ pub mod frame;
 pub mod launch;
 pub mod local;
 pub mod process;
+pub mod processes;
 pub mod serve;
 pub mod session;
 pub mod shown;

@@ -7,7 +7,7 @@ use super::space::token;
 use super::tail::Tail;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -275,6 +275,14 @@ impl Child {
     /// Closes the child's stdin: nothing more will be asked.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
+    }
+
+    /// Kills the child's process group at this very moment; [`Child::end`] does the rest.
+    pub fn strike(&self) {
+        if !self.has_exited() {
+            // An error means that nobody is left in it.
+            let _ = kill_process_group(self.pid, Signal::KILL);
+        }
     }
 
     /// Ends the child and everything it started, takes what is left in the pipes, and answers how the

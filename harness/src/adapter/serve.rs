@@ -166,11 +166,11 @@ mod tests {
     use super::*;
     use serde_json::json;
     use storeproof_contract::mailbox::mutant::model;
-    use storeproof_contract::sim::Clockwork;
+    use storeproof_contract::world::{Clockwork, World};
 
     fn served(input: &str) -> Vec<Json> {
         let mut output = Vec::new();
-        serve(model(Clockwork::Caller), input.as_bytes(), &mut output).expect("served");
+        serve(model(World::new(Clockwork::Caller)), input.as_bytes(), &mut output).expect("served");
         let text = String::from_utf8(output).expect("UTF-8");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }

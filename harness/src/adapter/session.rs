@@ -179,6 +179,82 @@ impl Session {
         }
     }
 
+    /// Sends one call and kills the child `after` that, whether it has answered or not. Answers what came
+    /// back, if anything did: also what stood in the pipe when it died.
+    ///
+    /// # Errors
+    /// A fault where the child was gone before, or wrote what is no reply.
+    pub fn call_and_kill(
+        &mut self,
+        method: &str,
+        params: &Json,
+        after: Duration,
+    ) -> Result<Option<Answer>, Fault> {
+        if let Some(fault) = &self.dead {
+            return Err(fault.clone());
+        }
+        let outcome = self.cut_short(method, params, after);
+        self.kill();
+        match outcome? {
+            None => Ok(None),
+            Some(Ok(result)) => Ok(Some(Answer::Result(result))),
+            Some(Err(error)) => Ok(Some(Answer::Error(error))),
+        }
+    }
+
+    fn cut_short(
+        &mut self,
+        method: &str,
+        params: &Json,
+        after: Duration,
+    ) -> Result<Option<Outcome>, Fault> {
+        let id = self.last_id + 1;
+        let at = At { method, id };
+        self.buffered(&at, None)?;
+        self.write_request(&at, params)?;
+        self.last_id = id;
+        let started = Instant::now();
+        let mut written = self.child.write_some(&self.request).map_err(|e| at.machine(&e))?;
+        loop {
+            let left = after.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let turn = self
+                .child
+                .turn(&self.request, &mut written, &mut self.lines, left.min(SLICE))
+                .map_err(|error| at.machine(&error))?;
+            match turn {
+                Turn::Idle => {}
+                Turn::Ended => break,
+                Turn::Moved => {
+                    if let Some(outcome) = self.buffered(&at, Some(id))? {
+                        return Ok(Some(outcome));
+                    }
+                }
+            }
+        }
+        self.child.strike();
+        self.child.end(&mut self.lines);
+        // Half a line is no answer: the kill cut it off.
+        self.buffered(&at, Some(id))
+    }
+
+    /// Kills the child (SIGKILL) with all it started.
+    pub fn kill(&mut self) {
+        self.child.strike();
+        self.child.end(&mut self.lines);
+        if self.dead.is_none() {
+            self.dead = Some(Fault::new(FaultKind::Died, "the bench killed the process"));
+        }
+    }
+
+    /// The process id that the subject declared, else the operating system's of the child.
+    #[must_use]
+    pub fn process_id(&self) -> u64 {
+        self.manifest.pid.unwrap_or_else(|| u64::from(self.pid()))
+    }
+
     /// Waits for the wall clock while the child's stderr is drained.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use storeproof_contract::KIT;
-use storeproof_contract::backend::{Backend as _, Manifest};
+use storeproof_contract::backend::{Backend as _, KILL_ROUNDS, Manifest};
 use storeproof_reports::record::{Record, Run};
 use storeproof_reports::{html, json, junit, terminal, write_atomically};
 
@@ -28,6 +28,10 @@ const CLAUSE_CALLS: u32 = 30;
 const SEED_MAX: u64 = (1 << 53) - 1;
 /// The most workers.
 const JOBS_MAX: usize = 64;
+/// The most kills in one clause.
+const KILL_ROUNDS_MAX: i64 = 100_000;
+/// What the calls of one clause may take for each kill beyond the usual ones, in seconds.
+const KILL_ROUND_S: u64 = 10;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,6 +69,9 @@ pub(super) struct Args {
     /// How long start and handshake of a child may take
     #[arg(long, value_name = "D", default_value = "30s", value_parser = span::parse)]
     startup_timeout: Duration,
+    /// How often a process is killed in each clause about kills
+    #[arg(long, value_name = "N", default_value_t = KILL_ROUNDS, value_parser = clap::value_parser!(u32).range(1..=KILL_ROUNDS_MAX))]
+    kill_rounds: u32,
     /// The frozen set of clauses to judge by
     #[arg(long, value_name = "V", default_value = KIT)]
     kit: String,
@@ -188,10 +195,11 @@ impl Args {
     /// Starts the first subject and learns what it declares.
     fn stand(&self, seed: u64, space: &Arc<RunSpace>) -> Result<Found, Failure> {
         if let Some(name) = &self.subject {
-            return local(name, self.url.as_deref(), space);
+            return self.local(name, seed, space);
         }
         match ProcessBackend::start(self.launch(seed, space)) {
             Ok(backend) => {
+                let backend = backend.with_kill_rounds(self.kill_rounds);
                 let manifest = backend.manifest().clone();
                 let caps = Box::new(manifest.capabilities.clone());
                 let known = Known::Declared { caps, hooks: None };
@@ -246,8 +254,9 @@ impl Args {
         seed: u64,
         interrupted: &AtomicBool,
     ) -> Result<Judged, Failure> {
-        let budget =
-            Duration::from_secs(CLAUSE_S_MIN).max(self.timeout.saturating_mul(CLAUSE_CALLS));
+        let more_kills = u64::from(self.kill_rounds.saturating_sub(KILL_ROUNDS));
+        let budget = Duration::from_secs(CLAUSE_S_MIN + more_kills * KILL_ROUND_S)
+            .max(self.timeout.saturating_mul(CLAUSE_CALLS));
         let mut progress = progress::Progress::new(plan, self.quiet);
         let mut judged = Judged::new();
         run_plan(plan, stands, seed, budget, interrupted, |event| {
@@ -265,12 +274,47 @@ impl Args {
     }
 
     fn launch(&self, seed: u64, space: &Arc<RunSpace>) -> Launch {
-        let mut words = self.command.iter().cloned();
+        self.launch_of(self.command.iter().cloned(), seed, space)
+    }
+
+    fn launch_of(
+        &self,
+        words: impl IntoIterator<Item = OsString>,
+        seed: u64,
+        space: &Arc<RunSpace>,
+    ) -> Launch {
+        let mut words = words.into_iter();
         let program = words.next().unwrap_or_default();
         let mut launch = Launch::new(program, words, seed, Arc::clone(space));
         launch.timing =
             Timing { call: self.timeout, startup: self.startup_timeout, ..Timing::default() };
         launch
+    }
+
+    fn local(&self, name: &str, seed: u64, space: &Arc<RunSpace>) -> Result<Found, Failure> {
+        let chosen = store::choose(name, self.url.as_deref(), space.folder().join("stores"))?;
+        // Where clauses want processes of their own, this program serves the same store to itself.
+        let own = std::env::current_exe().map_err(|error| {
+            Failure::nothing_ran(format!("this program cannot find itself: {error}"))
+        })?;
+        let words = [own.into_os_string(), "serve".into(), name.into()];
+        let mut peers = self.launch_of(words, seed, space);
+        peers.env.extend(chosen.server());
+        let mut backend = LocalBackend::new(Box::new(move || chosen.make()), Arc::clone(space))
+            .with_peers(peers, self.kill_rounds);
+        let manifest = backend.manifest().clone();
+        match backend.hooks() {
+            Ok(hooks) => {
+                let caps = Box::new(manifest.capabilities.clone());
+                let known = Known::Declared { caps, hooks: Some(hooks) };
+                Ok(Found::Standing {
+                    stand: Box::new(backend),
+                    known,
+                    manifest: Box::new(manifest),
+                })
+            }
+            Err(fault) => Ok(Found::Silent(format!("the store does not open: {fault}"))),
+        }
     }
 
     fn base_name(&self) -> String {
@@ -293,6 +337,9 @@ impl Args {
             if span::parse(default) != Ok(value) {
                 options.extend([option.to_owned(), format!("{}ms", value.as_millis())]);
             }
+        }
+        if self.kill_rounds != KILL_ROUNDS {
+            options.extend(["--kill-rounds".to_owned(), self.kill_rounds.to_string()]);
         }
         let options = words::shell_words(options.iter().map(String::as_str));
         match &self.subject {
@@ -340,20 +387,6 @@ impl Args {
         } else {
             words::result(&rendered);
         }
-    }
-}
-
-fn local(name: &str, url: Option<&str>, space: &Arc<RunSpace>) -> Result<Found, Failure> {
-    let chosen = store::choose(name, url, space.folder().join("stores"))?;
-    let mut backend = LocalBackend::new(Box::new(move || chosen.make()), Arc::clone(space));
-    let manifest = backend.manifest().clone();
-    match backend.hooks() {
-        Ok(hooks) => {
-            let caps = Box::new(manifest.capabilities.clone());
-            let known = Known::Declared { caps, hooks: Some(hooks) };
-            Ok(Found::Standing { stand: Box::new(backend), known, manifest: Box::new(manifest) })
-        }
-        Err(fault) => Ok(Found::Silent(format!("the store does not open: {fault}"))),
     }
 }
 

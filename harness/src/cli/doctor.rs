@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use storeproof_contract::backend::{Backend as _, Capabilities, Clock, Manifest};
+use storeproof_contract::backend::{Backend as _, Capabilities, Clock, Manifest, Side};
 use storeproof_contract::call::{Answer, Fault, FaultKind, METHOD_MISSING, REFUSED};
 use storeproof_contract::json::{Json, cut};
 use storeproof_reports::text::{terminal_line, terminal_text};
@@ -220,7 +220,7 @@ impl Visit {
         {
             self.try_call("store/close", json!({ "store": again["store"] }), &Wanted::Result(&[]));
         }
-        let answer = self.backend.call("store/destroy", &attach);
+        let answer = self.backend.call(Side::HERE, "store/destroy", &attach);
         let missing = matches!(&answer, Answer::Error(error) if error.code == METHOD_MISSING);
         if missing {
             self.line(
@@ -235,7 +235,7 @@ impl Visit {
 
     /// One call; `None` unless it answered what was wanted.
     fn try_call(&mut self, method: &'static str, params: Json, wanted: &Wanted) -> Option<Json> {
-        let answer = self.backend.call(method, &params);
+        let answer = self.backend.call(Side::HERE, method, &params);
         self.weigh(method, &answer, wanted)
     }
 

@@ -1,6 +1,7 @@
 //! Which bundled store is meant, and where its storages are to be.
 
 use super::Failure;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use storeproof_contract::subject::{StoreError, Subject};
 use storeproof_reference_stores::{Bundled, Place, STORES, bundled};
@@ -46,6 +47,12 @@ impl Chosen {
     /// A subject of the store.
     pub(super) fn make(&self) -> Box<dyn Subject> {
         (self.store.make)(&self.place)
+    }
+
+    /// How another process of this program finds the same server: by a variable of its environment, since
+    /// everybody may read a command line.
+    pub(super) fn server(&self) -> Option<(OsString, OsString)> {
+        Some((self.store.url_variable?.into(), self.place.url.as_deref()?.into()))
     }
 }
 

@@ -29,7 +29,7 @@ pub fn row(id: &str, suite: &str, outcome: Outcome, message: Option<&str>) -> Ro
 }
 
 pub fn step(n: u32, call: &str, params: Value, answer: Value) -> Step {
-    Step { n, call: call.into(), params, answer }
+    Step { n, process: None, call: call.into(), params, answer }
 }
 
 pub fn mount(suite: &str, verdict: Verdict, reason: Option<&str>, cases: usize) -> Mount {

@@ -7,15 +7,17 @@ use super::store::{
     Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq, Tombstones,
 };
 use crate::json::Json;
-use crate::sim::Clockwork;
 use crate::subject::{Reply, StoreError};
+use crate::world::{Clockwork, Gap, World};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All that one storage keeps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// The boxes by recipient.
+    #[serde(serialize_with = "as_pairs", deserialize_with = "from_pairs")]
     pub boxes: BTreeMap<Address, BoxState>,
     /// Recipients before their deletion.
     pub tombstones: BTreeSet<Address>,
@@ -23,10 +25,12 @@ pub struct State {
     pub leases_minted: u64,
     /// Room for what a mutant remembers of the storage; the model itself never looks at it.
     pub scrap: Vec<(Address, Message)>,
+    /// The same for a mutant that locks the storage by a mark in it.
+    pub marked: bool,
 }
 
 /// One recipient's box.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BoxState {
     /// The last seq minted in the life of the box; 0 before the first.
     pub last_seq: u64,
@@ -37,7 +41,7 @@ pub struct BoxState {
 }
 
 /// A lease as the store holds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// Its id.
     pub id: LeaseId,
@@ -47,6 +51,15 @@ pub struct Held {
     pub expiry: Millis,
     /// The last seq it delivered.
     pub delivered: Seq,
+}
+
+/// JSON's keys are strings, a recipient is a pair.
+fn as_pairs<S: Serializer>(boxes: &BTreeMap<Address, BoxState>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(boxes)
+}
+
+fn from_pairs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Address, BoxState>, D::Error> {
+    Vec::<(Address, BoxState)>::deserialize(from).map(|pairs| pairs.into_iter().collect())
 }
 
 impl BoxState {
@@ -65,18 +78,46 @@ impl BoxState {
 }
 
 /// One open handle on a storage.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Model {
     storage: Arc<Mutex<State>>,
-    clock: Clockwork,
+    world: World,
+    process: u64,
     closed: bool,
 }
 
 impl Model {
-    /// A handle on `storage`, living by `clock`.
+    /// A handle on `storage` in the process of that number, living in `world`.
     #[must_use]
-    pub fn new(storage: Arc<Mutex<State>>, clock: Clockwork) -> Self {
-        Self { storage, clock, closed: false }
+    pub fn new(storage: Arc<Mutex<State>>, world: World, process: u64) -> Self {
+        Self { storage, world, process, closed: false }
+    }
+
+    /// The number of the process that the handle is open in; no other process ever had it.
+    #[must_use]
+    pub fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// A moment in the middle of an operation in which another process may act. What the operation read
+    /// before it may be out of date behind it.
+    ///
+    /// # Errors
+    /// The process is killed there.
+    pub fn gap(&self) -> Reply<()> {
+        match self.world.gap() {
+            Gap::Over => Ok(()),
+            Gap::Killed => Err(StoreError::Broken("the process was killed".to_owned())),
+        }
+    }
+
+    /// The operation under way will never answer.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn hang<T>(&self) -> Reply<T> {
+        self.world.hang();
+        Err(StoreError::Broken("nobody hears this answer".to_owned()))
     }
 
     /// The storage, whatever state the handle is in.
@@ -92,7 +133,7 @@ impl Model {
     /// The moment that judges leases.
     #[must_use]
     pub fn time(&self, now: Millis) -> Millis {
-        match &self.clock {
+        match &self.world.clock {
             Clockwork::Caller => now,
             Clockwork::Wall(clock) => Millis(clock.now_ms()),
         }

@@ -74,7 +74,7 @@ impl Trial<'_> {
             "now": self.now_ms(),
         });
         let promised = format!("append takes a harmless body for {to}");
-        Ok(self.must::<AppendResult>("mailbox/append", params, &promised)?.seq)
+        Ok(self.must::<AppendResult>(store.side, "mailbox/append", params, &promised)?.seq)
     }
 
     /// Appends something that a store may refuse, by -32602 too.
@@ -105,7 +105,7 @@ impl Trial<'_> {
             "store": store.id, "scope": to.scope.0, "handle": to.handle.0, "body": body,
             "now": self.now_ms(),
         });
-        match self.ask::<AppendResult>("mailbox/append", params, bad_argument)? {
+        match self.ask::<AppendResult>(store.side, "mailbox/append", params, bad_argument)? {
             Ok(AppendResult { seq }) => seq_of(&seq).map(Ok),
             Err(refusal) => Ok(Err(refusal)),
         }
@@ -178,7 +178,12 @@ impl Trial<'_> {
             params["max"] = json!(max);
         }
         params["now"] = json!(self.now_ms());
-        let found = match self.ask::<Option<ClaimResult>>("mailbox/claim", params, bad_argument)? {
+        let found = match self.ask::<Option<ClaimResult>>(
+            store.side,
+            "mailbox/claim",
+            params,
+            bad_argument,
+        )? {
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -241,7 +246,9 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "owner": owner,
             "lease": lease, "upTo": up_to, "now": self.now_ms(),
         });
-        Ok(self.ask::<AckResult>("mailbox/ack", params, false)?.map(|result| result.acked))
+        Ok(self
+            .ask::<AckResult>(store.side, "mailbox/ack", params, false)?
+            .map(|result| result.acked))
     }
 
     /// The holder of a live lease acks, which must be taken. Answers the count.
@@ -330,7 +337,7 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "owner": owner,
             "lease": lease, "now": self.now_ms(),
         });
-        Ok(self.ask::<Nothing>("mailbox/release", params, false)?.map(|_| ()))
+        Ok(self.ask::<Nothing>(store.side, "mailbox/release", params, false)?.map(|_| ()))
     }
 
     /// Renews; a refusal is an answer.
@@ -350,7 +357,7 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "owner": owner,
             "lease": lease, "ttlMs": ttl_ms, "now": self.now_ms(),
         });
-        Ok(self.ask::<Nothing>("mailbox/renew", params, true)?.map(|_| ()))
+        Ok(self.ask::<Nothing>(store.side, "mailbox/renew", params, true)?.map(|_| ()))
     }
 
     /// Everything not yet acked, as `mailbox/peek` shows it.
@@ -362,7 +369,7 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "now": self.now_ms(),
         });
         let promised = format!("peek on {of} is not refused");
-        sent(self.must::<PeekResult>("mailbox/peek", params, &promised)?.messages)
+        sent(self.must::<PeekResult>(store.side, "mailbox/peek", params, &promised)?.messages)
     }
 
     /// Housekeeping over the whole store.
@@ -371,7 +378,7 @@ impl Trial<'_> {
     /// As [`Trial::must`].
     pub fn reap(&mut self, store: &StoreRef) -> Verdict {
         let params = json!({ "store": store.id, "now": self.now_ms() });
-        self.must::<Nothing>("mailbox/reap", params, "reap is not refused").map(|_| ())
+        self.must::<Nothing>(store.side, "mailbox/reap", params, "reap is not refused").map(|_| ())
     }
 
     /// Empties a box and answers the count.
@@ -395,7 +402,9 @@ impl Trial<'_> {
         let params = json!({
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "now": self.now_ms(),
         });
-        Ok(self.ask::<DropResult>("mailbox/drop", params, true)?.map(|result| result.dropped))
+        Ok(self
+            .ask::<DropResult>(store.side, "mailbox/drop", params, true)?
+            .map(|result| result.dropped))
     }
 
     /// Puts a recipient into the state before its deletion.
@@ -407,7 +416,7 @@ impl Trial<'_> {
             "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "now": self.now_ms(),
         });
         let promised = format!("the tombstone hook takes {of}");
-        self.must::<Nothing>("recipient/tombstone", params, &promised).map(|_| ())
+        self.must::<Nothing>(store.side, "recipient/tombstone", params, &promised).map(|_| ())
     }
 
     /// Notes a reason word that is none of the table's.

@@ -7,11 +7,9 @@ use super::store::{
 };
 use crate::backend::{Capabilities, Clock, Identity, Limits, Manifest};
 use crate::json::Json;
-use crate::sim::Clockwork;
 use crate::subject::{Opened, Reply, Store, StoreError, Subject};
+use crate::world::{Clockwork, World};
 use crate::{KIT, PROTOCOL};
-use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A store that differs from the model in what it overrides.
@@ -19,9 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError};
     missing_docs,
     reason = "the methods are those of `MailboxStore`, `Tombstones` and `Store`"
 )]
-pub trait Altered: Send + Sized + 'static {
+pub trait Altered: Send + 'static {
     /// The mutant over one model handle.
-    fn over(model: Model) -> Self;
+    fn over(model: Model) -> Self
+    where
+        Self: Sized;
     /// The model it wraps.
     fn model(&mut self) -> &mut Model;
 
@@ -71,11 +71,17 @@ pub trait Altered: Send + Sized + 'static {
         Ok(())
     }
     /// What happens to the storage when a handle is attached to it.
-    fn reopened(state: &mut State) {
+    fn reopened(state: &mut State)
+    where
+        Self: Sized,
+    {
         let _ = state;
     }
     /// Names by which appends left the store's root.
-    fn escaped(state: &State) -> Vec<String> {
+    fn escaped(state: &State) -> Vec<String>
+    where
+        Self: Sized,
+    {
         let _ = state;
         Vec::new()
     }
@@ -115,34 +121,51 @@ macro_rules! altered {
 }
 pub(crate) use altered;
 
-/// A subject of mutants of one kind.
+/// A subject of mutants of one kind, for one process at a time: it does not declare crossProcessSafe.
 #[must_use]
-pub fn subject<A: Altered>(clock: Clockwork) -> Box<dyn Subject> {
-    Box::new(Kind::<A> { clock, storages: BTreeMap::new(), opened: 0, kind: PhantomData })
+pub fn subject<A: Altered>(world: World) -> Box<dyn Subject> {
+    kind::<A>(world, false)
+}
+
+/// The same for several processes at once.
+#[must_use]
+pub fn shared<A: Altered>(world: World) -> Box<dyn Subject> {
+    kind::<A>(world, true)
 }
 
 /// The model as a subject.
 #[must_use]
-pub fn model(clock: Clockwork) -> Box<dyn Subject> {
-    subject::<Unaltered>(clock)
+pub fn model(world: World) -> Box<dyn Subject> {
+    shared::<Unaltered>(world)
 }
 
-struct Kind<A> {
-    clock: Clockwork,
-    storages: BTreeMap<String, Arc<Mutex<State>>>,
-    opened: u64,
-    kind: PhantomData<fn() -> A>,
+fn kind<A: Altered>(world: World, is_shared: bool) -> Box<dyn Subject> {
+    let over = |model| Box::new(A::over(model)) as Box<dyn Altered>;
+    let process = world.new_process();
+    Box::new(Kind { world, process, is_shared, over, reopened: A::reopened, escaped: A::escaped })
 }
 
-impl<A: Altered> Kind<A> {
+/// One process of a subject. Not generic over its kind of mutant: there are hundreds of them, and all
+/// that is generic is compiled for each.
+struct Kind {
+    world: World,
+    process: u64,
+    is_shared: bool,
+    over: fn(Model) -> Box<dyn Altered>,
+    reopened: fn(&mut State),
+    escaped: fn(&State) -> Vec<String>,
+}
+
+impl Kind {
     fn handle(&self, storage: &Arc<Mutex<State>>) -> Box<dyn Store> {
-        Box::new(Handle(A::over(Model::new(Arc::clone(storage), self.clock.clone()))))
+        let model = Model::new(Arc::clone(storage), self.world.clone(), self.process);
+        Box::new(Handle((self.over)(model)))
     }
 }
 
-impl<A: Altered> Subject for Kind<A> {
+impl Subject for Kind {
     fn manifest(&self) -> Manifest {
-        let clock = match self.clock {
+        let clock = match self.world.clock {
             Clockwork::Caller => Clock::Caller,
             Clockwork::Wall(_) => Clock::Wall,
         };
@@ -160,6 +183,7 @@ impl<A: Altered> Subject for Kind<A> {
                 mailbox: true,
                 durable: true,
                 tenancy: true,
+                cross_process_safe: self.is_shared,
                 tombstone: true,
                 peek: true,
                 release: true,
@@ -174,41 +198,38 @@ impl<A: Altered> Subject for Kind<A> {
     }
 
     fn open(&mut self) -> Reply<Opened> {
-        self.opened += 1;
-        let location = format!("storage-{}", self.opened);
-        let storage = Arc::default();
+        let (location, storage) = self.world.add(State::default());
         let store = self.handle(&storage);
-        self.storages.insert(location.clone(), storage);
         Ok(Opened { store, location: Some(Json::String(location)), root: None })
     }
 
     fn attach(&mut self, location: &Json) -> Reply<Box<dyn Store>> {
         let storage = location
             .as_str()
-            .and_then(|location| self.storages.get(location))
+            .and_then(|location| self.world.find::<State>(location))
             .ok_or_else(|| StoreError::Broken(format!("no storage {location}")))?;
-        A::reopened(&mut storage.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(self.handle(storage))
+        (self.reopened)(&mut storage.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(self.handle(&storage))
     }
 
     fn destroy(&mut self, location: &Json) -> Reply<()> {
         if let Some(location) = location.as_str() {
-            self.storages.remove(location);
+            self.world.remove(location);
         }
         Ok(())
     }
 
     fn escaped(&self) -> Vec<String> {
-        self.storages
-            .values()
-            .flat_map(|storage| A::escaped(&storage.lock().unwrap_or_else(PoisonError::into_inner)))
-            .collect()
+        let of = |storage: &Mutex<State>| {
+            (self.escaped)(&storage.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        self.world.all::<State>().iter().flat_map(|(_, storage)| of(storage)).collect()
     }
 }
 
-struct Handle<A>(A);
+struct Handle(Box<dyn Altered>);
 
-impl<A: Altered> Store for Handle<A> {
+impl Store for Handle {
     fn mailbox(&mut self) -> Option<&mut dyn MailboxStore> {
         Some(self)
     }
@@ -220,7 +241,7 @@ impl<A: Altered> Store for Handle<A> {
     }
 }
 
-impl<A: Altered> MailboxStore for Handle<A> {
+impl MailboxStore for Handle {
     fn append(&mut self, to: &Address, body: &Json, now: Millis) -> Reply<Seq> {
         self.0.append(to, body, now)
     }
@@ -261,7 +282,7 @@ impl<A: Altered> MailboxStore for Handle<A> {
     }
 }
 
-impl<A: Altered> Tombstones for Handle<A> {
+impl Tombstones for Handle {
     fn tombstone(&mut self, of: &Address, now: Millis) -> Reply<()> {
         self.0.tombstone(of, now)
     }

@@ -4,17 +4,18 @@
 
 use crate::json::Json;
 use crate::subject::{Reply, StoreError};
+use serde::{Deserialize, Serialize};
 
 /// Whose namespace a recipient lives in. Core clauses use `default`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Scope(pub String);
 
 /// A recipient's name within its scope.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Handle(pub String);
 
 /// A recipient: the pair that names one box.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Address {
     /// Its scope.
     pub scope: Scope,
@@ -37,22 +38,22 @@ impl std::fmt::Display for Address {
 }
 
 /// A message's number within its box: 1..2^53-1, in append order, never minted twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Seq(pub u64);
 
 /// The greatest seq, 2^53-1.
 pub const SEQ_MAX: u64 = (1 << 53) - 1;
 
 /// A lease's id: a non-empty string, never reused.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseId(pub String);
 
 /// Epoch milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Millis(pub u64);
 
 /// A message as delivered.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Its number.
     pub seq: Seq,

@@ -52,7 +52,7 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     t.close(&store)?;
     t.close(&store)?;
     for (method, params) in operations(t, &store) {
-        match t.ask::<Json>(method, params, true)? {
+        match t.ask::<Json>(store.side, method, params, true)? {
             Err(refusal) => t.expect_reason(method, &refusal, &["closed"]),
             Ok(result) => {
                 return broken(

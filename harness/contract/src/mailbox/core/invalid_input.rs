@@ -67,7 +67,7 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     let sent = t.append_many(&store, &alpha, "m", 1)?;
     let mut taken = Vec::new();
     for (method, params, reason) in nonsense(t, &store) {
-        match t.ask::<Json>(method, params.clone(), true)? {
+        match t.ask::<Json>(store.side, method, params.clone(), true)? {
             Err(refusal) => t.expect_reason(method, &refusal, &[reason]),
             Ok(result) => {
                 taken.push(format!("{method} {} answered {}", what(&params), excerpt(&result)))

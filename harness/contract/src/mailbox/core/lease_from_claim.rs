@@ -5,9 +5,9 @@ use crate::mailbox::model::Model;
 use crate::mailbox::moves::{at, is_prefix};
 use crate::mailbox::mutant::{altered, subject};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, Seq};
-use crate::sim::Clockwork;
 use crate::subject::{Reply, Subject};
 use crate::trial::{StoreRef, Trial, Verdict};
+use crate::world::{Clockwork, World};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long mail waits for its consumer on the caller's clock: 366 days in milliseconds.
@@ -127,10 +127,10 @@ altered!(ReapFreesOld remembers (BTreeMap<Address, Millis>, BTreeSet<Address>) {
     }
 });
 
-fn forgets_old(clock: Clockwork) -> Box<dyn Subject> {
-    match clock {
-        Clockwork::Caller => subject::<ForgetsAfterADay>(clock),
-        Clockwork::Wall(_) => subject::<ForgetsSoon>(clock),
+fn forgets_old(world: World) -> Box<dyn Subject> {
+    match world.clock {
+        Clockwork::Caller => subject::<ForgetsAfterADay>(world),
+        Clockwork::Wall(_) => subject::<ForgetsSoon>(world),
     }
 }
 

@@ -6,9 +6,9 @@ use crate::mailbox::model::Model;
 use crate::mailbox::moves::{Sent, at};
 use crate::mailbox::mutant::{altered, subject};
 use crate::mailbox::store::{Address, MailboxStore, Millis, Seq};
-use crate::sim::Clockwork;
 use crate::subject::{Reply, Subject};
 use crate::trial::{Stop, StoreRef, Trial, Verdict, broken};
+use crate::world::{Clockwork, World};
 
 use super::lease_from_claim::{AGE_MAX_MS, Ages, WALL_AGE_MAX_MS, append_dated};
 
@@ -197,10 +197,10 @@ altered!(FreesAllWithOne {
     }
 });
 
-fn forgets_old(clock: Clockwork) -> Box<dyn Subject> {
-    match clock {
-        Clockwork::Caller => subject::<ForgetsAfterADay>(clock),
-        Clockwork::Wall(_) => subject::<ForgetsSoon>(clock),
+fn forgets_old(world: World) -> Box<dyn Subject> {
+    match world.clock {
+        Clockwork::Caller => subject::<ForgetsAfterADay>(world),
+        Clockwork::Wall(_) => subject::<ForgetsSoon>(world),
     }
 }
 

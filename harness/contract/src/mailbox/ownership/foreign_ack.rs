@@ -163,7 +163,7 @@ fn impostor_is_refused(
         "store": store.id, "scope": lease.of.scope.0, "handle": lease.of.handle.0, "owner": owner,
         "lease": id, "upTo": lease.last_seq(), "now": t.now_ms(),
     });
-    match t.ask::<AckResult>("mailbox/ack", params, true)? {
+    match t.ask::<AckResult>(store.side, "mailbox/ack", params, true)? {
         Err(refusal) => {
             t.expect_reason("mailbox/ack", &refusal, &["lease_not_held", "invalid_name"]);
             Ok(())

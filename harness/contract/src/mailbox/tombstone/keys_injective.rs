@@ -136,7 +136,7 @@ fn tombstoned(t: &mut Trial<'_>, store: &StoreRef, of: &Address) -> Result<bool,
     let params = json!({
         "store": store.id, "scope": of.scope.0, "handle": of.handle.0, "now": t.now_ms(),
     });
-    match t.ask::<Json>("recipient/tombstone", params, true)? {
+    match t.ask::<Json>(store.side, "recipient/tombstone", params, true)? {
         Ok(_) => Ok(true),
         Err(refusal) => {
             t.advise(format!("the tombstone hook refused a name that append took: {refusal}"));

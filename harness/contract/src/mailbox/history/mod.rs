@@ -1,0 +1,16 @@
+//! Histories: what concurrent callers asked of a mailbox and were answered, and whether the contract
+//! allows it.
+//!
+//! A [`Call`] is one call with its answer. The contract is a relation ([`State::step`]): whatever it
+//! leaves open is open here. One caller's calls are judged one after the other, by carrying the set of
+//! possible states along; those of many are judged by searching for an order that the relation allows.
+
+mod act;
+mod blame;
+mod reading;
+mod relation;
+mod spec;
+
+pub use act::{Act, Call, Got, Outcome, Rules, Stamp, When};
+pub use blame::Blame;
+pub use spec::{State, blame};
