@@ -4,20 +4,74 @@ mod support;
 
 use std::collections::BTreeMap;
 use storeproof_contract::suite::{clauses, mutants};
-use support::{certify, example, has, storeproof, text};
+use storeproof_reference_stores::bundled;
+use support::{certify, example, has, has_server, storeproof, text};
 
 const NO_ESCAPE: &str = "mailbox/tenancy/no-escape";
 
 #[test]
 fn a_bundled_store_has_equal_verdicts_in_process_and_through_serve() {
-    for store in ["memory", "jsonl", "sqlite"] {
-        let local = certify(&[store]);
-        let served = certify(&["--", env!("CARGO_BIN_EXE_storeproof"), "serve", store]);
+    for store in ["memory", "jsonl", "sqlite", "postgres", "redis"] {
+        let server = bundled(store).and_then(|store| store.url_variable);
+        if !server.is_none_or(has_server) {
+            continue;
+        }
+        // A server syncs a real disk for each of keys-injective's thousands of calls.
+        let suite = if server.is_some() { "mailbox/core" } else { "**" };
+        let serve = ["--suite", suite, "--", env!("CARGO_BIN_EXE_storeproof"), "serve", store];
+        let (local, served) = (certify(&[store, "--suite", suite]), certify(&serve));
         assert_eq!((local.status, served.status), (0, 0), "{}{}", local.stdout, served.stdout);
         assert_eq!(local.outcomes(), served.outcomes(), "{store}");
         assert_eq!(local.json["mounts"], served.json["mounts"], "{store}");
         assert_eq!(local.json["subject"], served.json["subject"], "{store}");
     }
+}
+
+#[test]
+fn a_store_without_its_server_is_refused_before_anything_runs() {
+    for (store, variable) in
+        [("postgres", "STOREPROOF_POSTGRES_URL"), ("redis", "STOREPROOF_REDIS_URL")]
+    {
+        let absent = format!("{store}://user:secret@127.0.0.1:1/");
+        for (command, url) in [
+            (&["certify", store][..], None),
+            (&["serve", store], None),
+            (&["certify", store, "--url", &absent], None),
+            (&["serve", store, "--url", &absent], None),
+            (&["certify", store], Some(&absent)),
+        ] {
+            let mut run = storeproof(command);
+            run.env_remove(variable).envs(url.map(|url| (variable, url)));
+            let output = run.output().expect("the binary");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
+            assert!(said.contains(variable) && said.contains("scripts/services start"), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+    for args in [&["sqlite", "--url", "x"][..], &["--url", "x", "--", "true"]] {
+        assert_eq!(certify(args).status, 2);
+    }
+}
+
+#[test]
+fn a_replay_line_names_the_variable_and_not_the_url() {
+    let variable = "STOREPROOF_REDIS_URL";
+    if !has_server(variable) {
+        return;
+    }
+    let url = std::env::var(variable).expect("a URL");
+    // Kept whole, so that each row has its replay line: none of these clauses fails.
+    let expect = tempfile::NamedTempFile::new().expect("a file");
+    let known = "[[expect]]\nclause = \"mailbox/core/fifo\"\nreason = \"to see its line\"\n";
+    std::fs::write(expect.path(), known).expect("written");
+    let path = expect.path().to_string_lossy().into_owned();
+    let run =
+        certify(&["redis", "--url", &url, "--clause", "mailbox/core/fifo", "--expect", &path]);
+    assert_eq!(run.ids("unexpected-pass"), ["mailbox/core/fifo"], "{}", run.stderr);
+    let shown = format!("{}{}{}", run.json, run.stdout, run.stderr);
+    assert!(run.stdout.contains("certify redis --url \"$STOREPROOF_REDIS_URL\""), "{shown}");
+    assert!(!shown.contains(&url), "the report holds the URL");
 }
 
 #[test]

@@ -17,8 +17,7 @@ fn every_wrong_store_of_two_processes_is_found_over_real_ones() {
     for (suite, clause, mutant) in mutants().filter(|(s, ..)| s.id == "mailbox/cross-process") {
         let id = suite.clause_id(clause);
         for run in 1..=runs.unwrap_or(RUNS) {
-            let args =
-                ["--timeout", "700ms", "--clause", &id, "--", &wrong_store, mutant.name];
+            let args = ["--timeout", "700ms", "--clause", &id, "--", &wrong_store, mutant.name];
             let certified = certify(&args);
             if (certified.status, certified.ids("fail")) != (1, vec![id.clone()]) {
                 missed.push(format!("{} in run {run}: {}", mutant.name, certified.stdout));

@@ -49,7 +49,7 @@ fn another_subject_with_another_base_attaches_but_does_not_destroy() {
         let (f, mut handle) = fixture(name);
         handle.append("alpha", 1);
         let elsewhere = tempfile::tempdir().unwrap();
-        let mut peer = storeproof_reference_stores::subject(name, elsewhere.path()).unwrap();
+        let mut peer = common::subject(name, elsewhere.path());
         let mut attached = common::Handle(peer.attach(&f.location).unwrap());
         assert_eq!(attached.append("alpha", 2), 2);
         assert_eq!(handle.peek("alpha").len(), 2);

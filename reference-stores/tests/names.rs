@@ -1,5 +1,11 @@
 //! Names and bodies: every name is a box of its own, none is a path, and bodies come back equal.
-#![cfg(all(feature = "memory", feature = "jsonl", feature = "sqlite"))]
+#![cfg(all(
+    feature = "memory",
+    feature = "jsonl",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis"
+))]
 
 mod common;
 
@@ -12,14 +18,18 @@ use storeproof_contract::mailbox::store::{Address, ClaimAsk, LeaseId, Millis, Se
 use storeproof_contract::subject::{Opened, Subject};
 use storeproof_contract::world::{Clockwork, World};
 
-const ALL: [&str; 3] = ["memory", "jsonl", "sqlite"];
+const ALL: &[&str] = &["memory", "jsonl", "sqlite", "postgres", "redis"];
 
 fn each(test: impl Fn(&str, &mut dyn Subject, Opened)) {
-    for name in ALL {
+    for name in common::running(ALL) {
         let base = common::scratch();
-        let mut subject = storeproof_reference_stores::subject(name, base.path()).unwrap();
+        let mut subject = common::subject(name, base.path());
         let opened = subject.open().unwrap();
+        let location = opened.location.clone();
         test(name, subject.as_mut(), opened);
+        if let Some(location) = location {
+            subject.destroy(&location).unwrap();
+        }
     }
 }
 

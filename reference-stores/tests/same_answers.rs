@@ -1,6 +1,12 @@
 //! Random scripts get equal answers from the contract's model and from every bundled store, though
 //! the durable ones are spoken to through three handles at once and reopened in between.
-#![cfg(all(feature = "memory", feature = "jsonl", feature = "sqlite"))]
+#![cfg(all(
+    feature = "memory",
+    feature = "jsonl",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis"
+))]
 
 mod common;
 
@@ -16,6 +22,8 @@ use storeproof_contract::subject::{Reply, Store, StoreError, Subject};
 use storeproof_contract::world::{Clockwork, World};
 
 const CASES: u32 = 48;
+/// Each step of these waits for a real disk.
+const CASES_ON_SERVERS: u32 = 24;
 const OPS_PER_CASE_MAX: usize = 60;
 const HANDLES: usize = 3;
 const OWNERS: [&str; 3] = ["ann", "bob", ""];
@@ -122,6 +130,15 @@ struct Player {
     /// The receipts of each box in order: a message's name in a transcript is its place here.
     receipts: [Vec<u64>; BOXES.len()],
     tombstones: [bool; BOXES.len()],
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        // A folder goes with its base; a server would keep everything.
+        if let Some(location) = &self.location {
+            let _: Reply<()> = self.subject.destroy(location);
+        }
+    }
 }
 
 impl Player {
@@ -287,12 +304,22 @@ fn address(of: usize) -> Address {
 
 #[test]
 fn random_scripts_get_equal_answers() {
+    play_random_scripts(CASES, &["memory", "jsonl", "sqlite"]);
+}
+
+#[test]
+fn random_scripts_get_equal_answers_from_servers() {
+    let names: Vec<&str> = common::running(&["postgres", "redis"]).collect();
+    play_random_scripts(CASES_ON_SERVERS, &names);
+}
+
+fn play_random_scripts(cases: u32, names: &[&str]) {
     let seed = std::env::var("STOREPROOF_SEED")
         .ok()
         .map(|seed| seed.parse().expect("STOREPROOF_SEED is a number"))
         .unwrap_or_else(|| RandomState::new().build_hasher().finish());
     let config = Config {
-        cases: CASES,
+        cases,
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         max_shrink_iters: 2_000,
@@ -301,9 +328,9 @@ fn random_scripts_get_equal_answers() {
     let script = prop::collection::vec((0..HANDLES, op()), 1..OPS_PER_CASE_MAX);
     let played = TestRunner::new(config).run(&script, |script| {
         let base = common::scratch();
-        let make = |name| storeproof_reference_stores::subject(name, base.path()).unwrap();
+        let player = |name| Player::new(common::subject(name, base.path()));
         let mut reference = Player::new(model(World::new(Clockwork::Caller)));
-        let mut players = ["memory", "jsonl", "sqlite"].map(|name| (name, Player::new(make(name))));
+        let mut players: Vec<_> = names.iter().map(|name| (*name, player(name))).collect();
         for (n, (via, op)) in script.iter().enumerate() {
             let expected = reference.play(*via, op);
             for (name, player) in &mut players {

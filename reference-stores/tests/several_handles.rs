@@ -1,5 +1,5 @@
 //! Several handles on one storage, each with its own descriptors as another process would have.
-#![cfg(all(feature = "jsonl", feature = "sqlite"))]
+#![cfg(all(feature = "jsonl", feature = "sqlite", feature = "postgres", feature = "redis"))]
 
 mod common;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use storeproof_contract::mailbox::store::{ClaimAsk, Millis};
 
-const DURABLE: [&str; 2] = ["jsonl", "sqlite"];
+const DURABLE: &[&str] = &["jsonl", "sqlite", "postgres", "redis"];
 
 #[test]
 fn a_warm_handle_sees_what_the_other_did_compaction_included_b3_03() {
-    for name in DURABLE {
+    for name in common::running(DURABLE) {
         let (mut f, mut a) = fixture(name);
         let mut b = f.attach();
         assert_eq!(b.append("alpha", "a1"), 1);
@@ -36,7 +36,7 @@ fn a_warm_handle_sees_what_the_other_did_compaction_included_b3_03() {
 
 #[test]
 fn a_lease_of_one_handle_fences_the_other_through_reap_and_reopen() {
-    for name in DURABLE {
+    for name in common::running(DURABLE) {
         let (mut f, mut a) = fixture(name);
         let mut b = f.attach();
         a.append("alpha", "m1");
@@ -63,7 +63,7 @@ fn a_lease_of_one_handle_fences_the_other_through_reap_and_reopen() {
 
 #[test]
 fn no_seq_and_no_lease_id_comes_back_after_drop_reap_and_reopen() {
-    for name in DURABLE {
+    for name in common::running(DURABLE) {
         let (mut f, mut handle) = fixture(name);
         let (mut last, mut leases) = (0, BTreeSet::new());
         for round in 0..12 {
@@ -88,7 +88,7 @@ fn no_seq_and_no_lease_id_comes_back_after_drop_reap_and_reopen() {
 
 #[test]
 fn an_expired_lease_is_gone_for_every_handle_and_its_late_ack_is_refused_b3_07() {
-    for name in DURABLE {
+    for name in common::running(DURABLE) {
         let (mut f, mut a) = fixture(name);
         let mut b = f.attach();
         a.append("alpha", "m1");
@@ -110,7 +110,7 @@ fn an_expired_lease_is_gone_for_every_handle_and_its_late_ack_is_refused_b3_07()
 fn every_receipt_of_busy_writers_is_found_though_another_compacts() {
     const WRITERS: usize = 4;
     const APPENDS: usize = 50;
-    for name in DURABLE {
+    for name in common::running(DURABLE) {
         let (mut f, mut reaper) = fixture(name);
         reaper.append("noise", 0);
         let mut handles: Vec<Handle> = (0..WRITERS).map(|_| f.attach()).collect();
@@ -147,10 +147,11 @@ fn every_receipt_of_busy_writers_is_found_though_another_compacts() {
 
 #[test]
 fn close_is_idempotent_and_what_comes_after_it_is_refused_b3_10() {
-    for name in ["memory", "jsonl", "sqlite"] {
+    for name in common::running(&["memory", "jsonl", "sqlite", "postgres", "redis"]) {
         let base = common::scratch();
-        let mut subject = storeproof_reference_stores::subject(name, base.path()).unwrap();
-        let mut handle = Handle(subject.open().unwrap().store);
+        let mut subject = common::subject(name, base.path());
+        let opened = subject.open().unwrap();
+        let mut handle = Handle(opened.store);
         let lease = storeproof_contract::mailbox::store::LeaseId("x".to_owned());
         handle.0.close().unwrap();
         handle.0.close().unwrap();
@@ -169,6 +170,9 @@ fn close_is_idempotent_and_what_comes_after_it_is_refused_b3_10() {
         assert_eq!(refusals, ["closed"; 8], "{name}");
         if let Some(hook) = handle.0.tombstones() {
             assert_eq!(refusal(hook.tombstone(&of, NOW)), "closed");
+        }
+        if let Some(location) = opened.location {
+            subject.destroy(&location).unwrap();
         }
     }
 }

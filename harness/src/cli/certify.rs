@@ -1,7 +1,6 @@
 //! `storeproof certify`: judge a subject and write the reports.
 
-use super::words;
-use super::{Ended, Failure, span};
+use super::{Ended, Failure, span, store, words};
 use crate::adapter::{Launch, LocalBackend, ProcessBackend, RunSpace, StartError, Timing};
 use crate::event::Event;
 use crate::expect::Expectations;
@@ -16,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use storeproof_contract::KIT;
 use storeproof_contract::backend::{Backend as _, KILL_ROUNDS, Manifest};
-use storeproof_reference_stores::STORES;
 use storeproof_reports::record::{Record, Run};
 use storeproof_reports::{html, json, junit, terminal, write_atomically};
 
@@ -49,6 +47,10 @@ pub(super) struct Args {
     /// A bundled store (see `storeproof list stores`)
     #[arg(value_name = "SUBJECT", required_unless_present = "command", conflicts_with = "command")]
     subject: Option<String>,
+    /// The server of a bundled store that has one [default: STOREPROOF_POSTGRES_URL or
+    /// STOREPROOF_REDIS_URL]
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    url: Option<String>,
     /// Only suites that this pattern takes (repeatable; `*` is one component, `**` any number)
     #[arg(long = "suite", value_name = "P")]
     suites: Vec<String>,
@@ -290,25 +292,15 @@ impl Args {
     }
 
     fn local(&self, name: &str, seed: u64, space: &Arc<RunSpace>) -> Result<Found, Failure> {
-        let Some(store) = STORES.iter().find(|store| store.name == name) else {
-            let names: Vec<&str> = STORES.iter().map(|store| store.name).collect();
-            return Err(Failure::nothing_ran(format!(
-                "there is no bundled store {name:?}; there are {}. A store of your own goes behind --, \
-                 as in `storeproof certify -- python3 my_store.py`",
-                names.join(", ")
-            )));
-        };
-        let base = space.folder().join("stores");
-        std::fs::create_dir_all(&base)
-            .map_err(|error| Failure::nothing_ran(format!("{}: {error}", base.display())))?;
-        let make = store.make;
+        let chosen = store::choose(name, self.url.as_deref(), space.folder().join("stores"))?;
         // Where clauses want processes of their own, this program serves the same store to itself.
         let own = std::env::current_exe().map_err(|error| {
             Failure::nothing_ran(format!("this program cannot find itself: {error}"))
         })?;
         let words = [own.into_os_string(), "serve".into(), name.into()];
-        let peers = self.launch_of(words, seed, space);
-        let mut backend = LocalBackend::new(Box::new(move || make(&base)), Arc::clone(space))
+        let mut peers = self.launch_of(words, seed, space);
+        peers.env.extend(chosen.server());
+        let mut backend = LocalBackend::new(Box::new(move || chosen.make()), Arc::clone(space))
             .with_peers(peers, self.kill_rounds);
         let manifest = backend.manifest().clone();
         match backend.hooks() {
@@ -352,7 +344,11 @@ impl Args {
         let options = words::shell_words(options.iter().map(String::as_str));
         match &self.subject {
             Some(name) => Replay {
-                before: format!("storeproof certify {}", words::shell_words([name.as_str()])),
+                before: format!(
+                    "storeproof certify {}{}",
+                    words::shell_words([name.as_str()]),
+                    store::replayed_url(name, self.url.as_deref())
+                ),
                 after: format!(" {options}"),
             },
             None => {

@@ -1,10 +1,9 @@
 //! `storeproof serve`: a bundled store as a child that speaks the protocol.
 
-use super::{Ended, Failure};
+use super::{Ended, Failure, store};
 use crate::adapter::{on_deep_stack, serve as serve_subject};
 use crate::exit_code;
 use std::io::{self, BufReader};
-use storeproof_reference_stores::STORES;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,19 +17,14 @@ pub(super) struct Args {
     /// A bundled store (see `storeproof list stores`)
     #[arg(value_name = "STORE")]
     store: String,
+    /// The server of a store that has one [default: STOREPROOF_POSTGRES_URL or STOREPROOF_REDIS_URL]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> Ended {
-    let Some(store) = STORES.iter().find(|store| store.name == args.store) else {
-        let names: Vec<&str> = STORES.iter().map(|store| store.name).collect();
-        let message =
-            format!("there is no bundled store {:?}; there are {}", args.store, names.join(", "));
-        return Err(Failure::nothing_ran(message));
-    };
     let base = std::env::temp_dir().join("storeproof-stores");
-    std::fs::create_dir_all(&base)
-        .map_err(|error| Failure::nothing_ran(format!("{}: {error}", base.display())))?;
-    let subject = (store.make)(&base);
+    let subject = store::choose(&args.store, args.url.as_deref(), base)?.make();
     // Deeply nested bodies are parsed and dropped by recursion.
     on_deep_stack(move || serve_subject(subject, BufReader::new(io::stdin()), io::stdout()))
         .flatten()

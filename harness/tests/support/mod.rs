@@ -82,6 +82,23 @@ pub fn certify(args: &[&str]) -> Certified {
     }
 }
 
+/// Whether `variable` says where a server is; says loudly that a test does not run where it does not, and
+/// fails where all tests must run.
+pub fn has_server(variable: &str) -> bool {
+    if std::env::var_os(variable).is_some() {
+        return true;
+    }
+    assert!(
+        std::env::var_os("STOREPROOF_ALL_TESTS").is_none(),
+        "{variable} is not set, and STOREPROOF_ALL_TESTS is; eval \"$(scripts/services start)\""
+    );
+    let _ = writeln!(
+        std::io::stderr(),
+        "\n*** NOT RUN: this test needs {variable}; eval \"$(scripts/services start)\" ***"
+    );
+    false
+}
+
 /// Whether `program` is on this machine; says loudly that a test does not run where it is not, and
 /// fails where all tests must run.
 #[expect(clippy::disallowed_methods, reason = "tests look for the tools that they need")]

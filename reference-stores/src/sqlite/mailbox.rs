@@ -2,6 +2,7 @@
 
 use super::SqliteStore;
 use crate::arguments::{check_body, check_names, expiry, not_held, terms};
+use crate::body::message;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use storeproof_contract::json::Json;
 use storeproof_contract::mailbox::store::{
@@ -269,24 +270,11 @@ impl Writing<'_> {
         let mut messages = Vec::new();
         while let Some(row) = rows.next().map_err(failed)? {
             let seq = row.get::<_, i64>(0).map_err(failed)?.cast_unsigned();
-            let body = row.get_ref(1).map_err(failed)?.as_str();
-            let body = body.map_err(|error| error.to_string()).and_then(read_body);
-            let body = body.map_err(|why| {
-                StoreError::Broken(format!("message {seq} of {of} has no readable body: {why}"))
-            })?;
-            messages.push(Message { seq: Seq(seq), body });
+            let body = row.get_ref(1).map_err(failed)?.as_bytes();
+            messages.push(message(of, seq, body.map_err(|error| failed(error.into()))?)?);
         }
         Ok(messages)
     }
-}
-
-/// Bodies are limited in depth when they come in, so the reader sets no limit.
-fn read_body(text: &str) -> Result<Json, String> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    reader.disable_recursion_limit();
-    let body = serde::Deserialize::deserialize(&mut reader).map_err(|error| error.to_string())?;
-    reader.end().map_err(|error| error.to_string())?;
-    Ok(body)
 }
 
 fn scope(of: &Address) -> &[u8] {

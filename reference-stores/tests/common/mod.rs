@@ -2,11 +2,13 @@
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
 
 use serde_json::Value;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use storeproof_contract::mailbox::store::{
     Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq,
 };
 use storeproof_contract::subject::{Reply, Store, StoreError, Subject};
+use storeproof_reference_stores::{Bundled, Place, bundled};
 use tempfile::TempDir;
 
 /// Where time starts in the tests, and where it mostly stays.
@@ -17,7 +19,53 @@ pub struct Fixture {
     pub base: TempDir,
     pub subject: Box<dyn Subject>,
     pub location: Value,
+    /// The storage's folder; empty where a server keeps it.
     pub root: PathBuf,
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // Files go with their folder; a server would keep everything.
+        if self.root.as_os_str().is_empty() {
+            let _: Reply<()> = self.subject.destroy(&self.location);
+        }
+    }
+}
+
+/// The place of a test's storages.
+pub fn place(store: &Bundled, base: &Path) -> Place {
+    let url = store.url_variable.and_then(|variable| std::env::var(variable).ok());
+    Place { base: base.to_path_buf(), url }
+}
+
+/// A subject of the bundled store `name`.
+pub fn subject(name: &str, base: &Path) -> Box<dyn Subject> {
+    let store = bundled(name).expect("a bundled store");
+    (store.make)(&place(store, base))
+}
+
+/// Whether the test says where the server of the store `name` is; says loudly that a test does not run
+/// with it where not, and fails where all tests must run.
+pub fn has_server(name: &str) -> bool {
+    let Some(variable) = bundled(name).and_then(|store| store.url_variable) else { return true };
+    if std::env::var_os(variable).is_some() {
+        return true;
+    }
+    assert!(
+        std::env::var_os("STOREPROOF_ALL_TESTS").is_none(),
+        "{variable} is not set, and STOREPROOF_ALL_TESTS is; eval \"$(scripts/services start)\""
+    );
+    // In one piece: other tests say the same meanwhile.
+    let told = format!(
+        "\n*** NOT RUN with {name}: {variable} is not set; eval \"$(scripts/services start)\" ***\n"
+    );
+    let _ = std::io::stderr().write_all(told.as_bytes());
+    false
+}
+
+/// Those of these stores that can run here.
+pub fn running(names: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+    names.iter().copied().filter(|name| has_server(name))
 }
 
 /// One open handle: its own file descriptors, as another process would have.
@@ -34,11 +82,10 @@ pub fn scratch() -> TempDir {
 /// A fresh storage of the store `name`, with a first handle on it.
 pub fn fixture(name: &str) -> (Fixture, Handle) {
     let base = scratch();
-    let mut subject =
-        storeproof_reference_stores::subject(name, base.path()).expect("a bundled store");
+    let mut subject = subject(name, base.path());
     let opened = subject.open().expect("open");
     let location = opened.location.expect("a durable store has a location");
-    let root = PathBuf::from(opened.root.expect("a file store has a root"));
+    let root = opened.root.map(PathBuf::from).unwrap_or_default();
     (Fixture { base, subject, location, root }, Handle(opened.store))
 }
 

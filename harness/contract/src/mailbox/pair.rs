@@ -17,6 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// [`Trial::survivor_answers`].
 const KNOCKS_MAX: u32 = 3;
 
+/// Why a clause about two processes is the only killer of nothing.
+pub const MET_BY_HISTORIES: &str = "linearizable judges whole random histories of two processes and meets this fault in one of \
+     them too; this clause goes for it, finds it every time, and says which promise it was";
+
 /// One storage open in two processes.
 #[derive(Clone, Debug)]
 pub struct Pair {

@@ -4,6 +4,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
+use crate::mailbox::pair::MET_BY_HISTORIES;
 use crate::mailbox::store::{
     Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq,
 };
@@ -43,7 +44,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<StartsOver>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

@@ -3,6 +3,7 @@
 use crate::clause::{Clause, Mutant};
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
+use crate::mailbox::pair::MET_BY_HISTORIES;
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict};
@@ -35,7 +36,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<RemembersItsOwn>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

@@ -5,6 +5,7 @@ use crate::json::Json;
 use crate::mailbox::delivery::{Sent, seq_of};
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
+use crate::mailbox::pair::MET_BY_HISTORIES;
 use crate::mailbox::store::{Address, MailboxStore, Millis, Seq};
 use crate::mailbox::wire::AppendResult;
 use crate::subject::Reply;
@@ -47,7 +48,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<MovesAside>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

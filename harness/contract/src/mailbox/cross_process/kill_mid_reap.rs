@@ -4,6 +4,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
+use crate::mailbox::pair::MET_BY_HISTORIES;
 use crate::mailbox::store::{MailboxStore, Millis};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
@@ -38,7 +39,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<MovesCounters>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

@@ -4,7 +4,7 @@ use crate::call::Answer;
 use crate::clause::{Clause, Mutant};
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
-use crate::mailbox::pair::Listed;
+use crate::mailbox::pair::{Listed, MET_BY_HISTORIES};
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Millis, Seq};
 use crate::race::{Lane, Raced};
 use crate::subject::Reply;
@@ -40,7 +40,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<LookThenWrite>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

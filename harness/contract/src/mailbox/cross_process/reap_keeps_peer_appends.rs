@@ -4,7 +4,7 @@ use crate::call::Answer;
 use crate::clause::{Clause, Mutant};
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
-use crate::mailbox::pair::{Listed, Until, bodies};
+use crate::mailbox::pair::{Listed, MET_BY_HISTORIES, Until, bodies};
 use crate::mailbox::store::{MailboxStore, Millis};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
@@ -40,7 +40,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<EmptiesFirst>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

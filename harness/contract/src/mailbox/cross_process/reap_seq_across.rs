@@ -4,6 +4,7 @@ use crate::clause::{Clause, Mutant};
 use crate::json::Json;
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
+use crate::mailbox::pair::MET_BY_HISTORIES;
 use crate::mailbox::store::{Address, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
@@ -27,7 +28,7 @@ pub static CLAUSE: Clause = Clause {
         fault: "forgets at reap how far empty boxes had counted, except in the process that reaped",
         make: shared::<LowersElsewhere>,
     }],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

@@ -5,7 +5,7 @@ use crate::json::Json;
 use crate::mailbox::delivery::Sent;
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
-use crate::mailbox::pair::{Listed, bodies};
+use crate::mailbox::pair::{Listed, MET_BY_HISTORIES, bodies};
 use crate::mailbox::store::{Address, MailboxStore, Message, Millis, Seq};
 use crate::race::Lane;
 use crate::subject::Reply;
@@ -51,7 +51,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<StoredLater>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {

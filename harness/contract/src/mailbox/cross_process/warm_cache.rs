@@ -5,6 +5,7 @@ use crate::json::Json;
 use crate::mailbox::model::BoxState;
 use crate::mailbox::moves::at;
 use crate::mailbox::mutant::{altered, shared};
+use crate::mailbox::pair::MET_BY_HISTORIES;
 use crate::mailbox::store::{Address, ClaimAsk, Delivery, MailboxStore, Millis, Seq};
 use crate::subject::Reply;
 use crate::trial::{Trial, Verdict, broken};
@@ -42,7 +43,7 @@ pub static CLAUSE: Clause = Clause {
             make: shared::<CachedPeek>,
         },
     ],
-    never_sole: None,
+    never_sole: Some(MET_BY_HISTORIES),
 };
 
 fn check(t: &mut Trial<'_>) -> Verdict {
