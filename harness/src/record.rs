@@ -139,6 +139,8 @@ fn judged_row(case: &Case, judgement: Judgement, ms: u64, frame: &Frame) -> Row 
         ms,
         message,
         steps: told.then(|| steps.collect()),
+        // The two crates meet in the form of the data; a picture of another form is left out.
+        lanes: judgement.picture.and_then(|picture| serde_json::from_value(picture).ok()),
         replay: told.then(|| frame.replay.of(&case.id)),
         advisories: (!judgement.advisories.is_empty()).then_some(judgement.advisories),
         ..blank_row(case, outcome)
@@ -190,6 +192,7 @@ fn blank_row(case: &Case, outcome: Outcome) -> Row {
         ms: 0,
         message: None,
         steps: None,
+        lanes: None,
         replay: None,
         advisories: None,
     }

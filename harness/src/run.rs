@@ -117,7 +117,12 @@ fn told(mut notes: Vec<String>) -> Vec<String> {
 }
 
 fn could_not_judge(fault: Fault) -> Judgement {
-    Judgement { verdict: Err(Stop::Fault(fault)), steps: Vec::new(), advisories: Vec::new() }
+    Judgement {
+        verdict: Err(Stop::Fault(fault)),
+        steps: Vec::new(),
+        advisories: Vec::new(),
+        picture: None,
+    }
 }
 
 /// Each case draws from a seed of its own, so that the same case draws the same whatever else runs.

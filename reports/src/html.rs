@@ -16,6 +16,7 @@ use crate::record::{Outcome, Record, Row, Summary, Verdict};
 use crate::text::{cut, grouped, terminal_text};
 use crate::view;
 
+mod lanes;
 mod story;
 mod suite;
 
@@ -85,6 +86,12 @@ impl Html {
 
     fn number(&mut self, n: usize) -> &mut Self {
         self.out.push_str(&grouped(n));
+        self
+    }
+
+    /// A number as a program reads it.
+    fn plain(&mut self, n: usize) -> &mut Self {
+        self.out.push_str(&n.to_string());
         self
     }
 

@@ -111,6 +111,9 @@ pub struct Row {
     /// The calls of the case in order, for cases that did not simply pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<Step>>,
+    /// Calls that overlapped and cannot all stand, as a picture of lanes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<Lanes>,
     /// One command line that runs this case again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
@@ -133,6 +136,34 @@ pub struct Step {
     pub params: Value,
     /// What came back: `{"result": ...}`, `{"error": {...}}` or `{"fault": "..."}`.
     pub answer: Value,
+}
+
+/// A concurrent history as data for a drawing: a lane a worker, time in moments counted from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lanes {
+    /// What each lane is called.
+    pub lanes: Vec<String>,
+    /// The calls, by the order of their sending.
+    pub rows: Vec<LaneCall>,
+}
+
+/// One call in its lane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneCall {
+    /// The place of its lane.
+    pub lane: usize,
+    /// The moment in which it was sent.
+    pub start: usize,
+    /// The moment in which it was answered; none where it never was.
+    pub end: Option<usize>,
+    /// The box.
+    pub of: String,
+    /// What was asked.
+    pub label: String,
+    /// What came back.
+    pub answer: String,
+    /// Whether this is the call that no order explains.
+    pub bad: bool,
 }
 
 /// T1: every subject of the family owes it. T2: owed by those that declare the capability.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use common::{mount, record, row, step, xml};
 use proptest::prelude::*;
 use serde_json::json;
-use storeproof_reports::record::{Outcome, Record, Verdict};
+use storeproof_reports::record::{LaneCall, Lanes, Outcome, Record, Verdict};
 use storeproof_reports::terminal::{self, Style};
 use storeproof_reports::text::{terminal_text, xml_clean, xml_text, xml_text_within};
 use storeproof_reports::{html, json as report, junit};
@@ -96,6 +96,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 let mut row = row(&id, suite, outcome, Some(&message));
                 row.ms = ms;
                 row.replay = Some(replay);
+                row.lanes = Some(lanes(&message, &other));
                 row.advisories = Some(vec![other.clone()]);
                 let params = json!({"scope": message, "body": other, other.as_str(): [other]});
                 row.steps = Some(vec![
@@ -286,4 +287,19 @@ fn check_tag(tag: &str) {
             rest = after;
         }
     }
+}
+
+/// Two calls that overlap, with foreign words in every place.
+fn lanes(one: &str, other: &str) -> Lanes {
+    let call = |lane, start, end, bad| LaneCall {
+        lane,
+        start,
+        end,
+        of: other.to_owned(),
+        label: one.to_owned(),
+        answer: other.to_owned(),
+        bad,
+    };
+    let rows = vec![call(0, 0, Some(2), false), call(1, 1, None, true)];
+    Lanes { lanes: vec![one.to_owned(), other.to_owned()], rows }
 }

@@ -69,6 +69,8 @@ pub struct Judgement {
     pub steps: Vec<Step>,
     /// What a person should look at though it decides nothing.
     pub advisories: Vec<String>,
+    /// Calls that overlapped and cannot all stand, as data for a drawing.
+    pub picture: Option<Json>,
 }
 
 /// The answer of an operation that may be refused.
@@ -106,6 +108,7 @@ pub struct Trial<'b> {
     last: Moment,
     steps: Vec<Step>,
     advisories: Vec<String>,
+    picture: Option<Json>,
     open: Vec<(Side, String)>,
     locations: Vec<(Side, Json)>,
     /// Whether a second process takes part, so that steps say whose they are.
@@ -124,17 +127,17 @@ pub fn judge(clause: &Clause, backend: &mut dyn Backend, seed: u64) -> Judgement
             Some(fault) if breaks_protocol(&fault) => Err(Stop::Fault(fault)),
             Some(_) | None => verdict,
         };
-        let Trial { steps, advisories, .. } = trial;
+        let Trial { steps, advisories, picture, .. } = trial;
         match verdict {
             Err(Stop::Undecided(why)) if attempt == TRIES_MAX => {
                 let message =
                     format!("{why}; the same in {TRIES_MAX} tries, so nothing was decided");
                 let verdict = Err(Stop::Fault(Fault::new(FaultKind::Undecided, message)));
-                return Judgement { verdict, steps, advisories };
+                return Judgement { verdict, steps, advisories, picture };
             }
             Err(Stop::Undecided(_)) => attempt += 1,
             Ok(()) | Err(Stop::Broken { .. } | Stop::Fault(_)) => {
-                return Judgement { verdict, steps, advisories };
+                return Judgement { verdict, steps, advisories, picture };
             }
         }
     }
@@ -153,6 +156,7 @@ impl<'b> Trial<'b> {
             last: Moment { sent_ms: CALLER_START_MS, answered_ms: CALLER_START_MS },
             steps: Vec::new(),
             advisories: Vec::new(),
+            picture: None,
             open: Vec::new(),
             locations: Vec::new(),
             tells_sides: false,
@@ -177,6 +181,11 @@ impl<'b> Trial<'b> {
         if !self.advisories.contains(&advisory) {
             self.advisories.push(advisory);
         }
+    }
+
+    /// Keeps the data of a picture for the reports.
+    pub fn draw(&mut self, picture: Json) {
+        self.picture = Some(picture);
     }
 
     /// How coarse the subject's lease clock is, in milliseconds; at least 1.

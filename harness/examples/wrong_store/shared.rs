@@ -145,7 +145,7 @@ impl SharedStore {
         take(&self.held, &self.name, state).map_err(|error| broken(&error))?;
         let reply = act(self.inner.as_mut());
         let_go(&self.held).map_err(|error| broken(&error))?;
-        while self.world.take_hang() {
+        if self.world.take_hang() {
             loop {
                 std::thread::park();
             }

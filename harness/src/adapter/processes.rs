@@ -230,7 +230,7 @@ impl Processes {
     /// random turns.
     pub(super) fn race(&mut self, race: Race<'_>) -> Result<Vec<Raced>, Fault> {
         let Race { lanes, kill, seed } = race;
-        let mut by_place: BTreeMap<usize, Vec<(usize, Box<dyn Lane + '_>)>> = BTreeMap::new();
+        let mut by_place: BTreeMap<usize, Vec<Numbered<'_>>> = BTreeMap::new();
         for (number, (side, lane)) in lanes.into_iter().enumerate() {
             by_place.entry(usize::from(side.0)).or_default().push((number, lane));
         }
@@ -288,11 +288,14 @@ impl Processes {
     }
 }
 
+/// A lane with its place in the race.
+type Numbered<'l> = (usize, Box<dyn Lane + 'l>);
+
 /// One process with the lanes that call it.
 struct Racer<'s, 'l> {
     side: Side,
     session: &'s mut Session,
-    lanes: Vec<(usize, Box<dyn Lane + 'l>)>,
+    lanes: Vec<Numbered<'l>>,
     kill: Option<KillAt>,
     rng: fastrand::Rng,
 }

@@ -40,6 +40,9 @@ pub(super) fn draw(
         // A parser drops the first line end of a `<pre>`: this one, not one of the text.
         html.raw("<pre>\n").text(&view::message(record, row)).raw("</pre>\n");
     }
+    if let Some(lanes) = &row.lanes {
+        super::lanes::draw(html, lanes);
+    }
     if let Some(steps) = row.steps.as_deref().filter(|steps| !steps.is_empty()) {
         transcript(html, steps, room);
     }

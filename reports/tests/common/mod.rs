@@ -23,6 +23,7 @@ pub fn row(id: &str, suite: &str, outcome: Outcome, message: Option<&str>) -> Ro
         ms: 3,
         message: message.map(str::to_owned),
         steps: None,
+        lanes: None,
         replay: None,
         advisories: None,
     }
