@@ -54,6 +54,10 @@ fn what_the_contract_leaves_open_is_allowed() {
         allowed(&[held[0].clone(), held[1].clone(), ended, second.clone()]);
         allowed(&[held[0].clone(), held[1].clone(), drop_box().count(1.0), second]);
     }
+    // The same by somebody else: it removes nothing either.
+    let settled = ack("ann", "l", 1).count(1.0);
+    let stranger = ack("bob", "l", 1).count(0.0);
+    allowed(&[held[0].clone(), held[1].clone(), settled, stranger]);
     // Within the granularity both.
     let rules = Rules::new(Clock::Caller, 10);
     for other in [claim("bob", 95).null(), claim("bob", 95).gives("m", &[(1, "a")])] {

@@ -11,6 +11,7 @@ mod list;
 mod mutants;
 mod serve;
 mod span;
+mod subject;
 mod words;
 
 /// Certifies the stores behind AI agents, clause by clause.
