@@ -11,8 +11,14 @@ use storeproof_contract::sim::{Make, SimTime};
 use storeproof_contract::suite::mutants;
 
 fn explore(time: SimTime, make: Make, seed: u64, cases: u64) -> Searched {
-    let ask =
-        Ask { cases, seed, concurrent: false, stop_at_first: true, shrink_runs: SHRINK_RUNS_MAX };
+    let ask = Ask {
+        cases,
+        seed,
+        single: true,
+        several: true,
+        stop_at_first: true,
+        shrink_runs: SHRINK_RUNS_MAX,
+    };
     search(&mut SimBench::new(time, make), &ask, &mut || true, &mut |_| {}).expect("a subject")
 }
 

@@ -35,8 +35,18 @@ const DEEP_ONE_IN: u32 = 6;
 pub struct Scope {
     /// What the subject declares.
     pub terms: Terms,
+    /// Whether one process alone may be asked, call by call.
+    pub single: bool,
+    /// Whether calls may overlap and, where the subject declares it, go to several processes.
+    pub several: bool,
+}
+
+impl Scope {
     /// Whether calls may overlap.
-    pub concurrent: bool,
+    #[must_use]
+    pub fn overlaps(&self) -> bool {
+        self.several && (self.terms.cross_process || self.terms.concurrent)
+    }
 }
 
 /// A kind of step, as the mood weighs it.
@@ -94,7 +104,7 @@ pub fn script(rng: &mut Rng, scope: &Scope) -> Script {
     let mut draw = Draw::new(rng, scope);
     let most = [6, 14, 30][draw.rng.usize(..3)];
     let steps = 3 + draw.rng.usize(..most);
-    let concurrent = scope.concurrent && draw.rng.u32(..CONCURRENT_ONE_IN) == 0;
+    let concurrent = scope.overlaps() && draw.rng.u32(..CONCURRENT_ONE_IN) == 0;
     if !concurrent {
         for _ in 0..steps {
             draw.step(0);
@@ -155,10 +165,8 @@ impl<'r> Draw<'r> {
         }
         let boxes = some_of(rng, &BOXES, 1, 3);
         let owners = some_of(rng, &OWNERS, 2, 3);
-        let processes = match terms.cross_process && rng.bool() {
-            true => 2 + rng.u8(..2),
-            false => 1,
-        };
+        let several = scope.several && terms.cross_process && (rng.bool() || !scope.single);
+        let processes = if several { 2 + rng.u8(..2) } else { 1 };
         let mut spans = match terms.clock {
             Clock::Caller => some_of(
                 rng,

@@ -47,7 +47,7 @@ impl Reached {
 
     /// Every place with how often it was reached; those that this subject has not are left out.
     #[must_use]
-    pub fn places(&self, terms: &Terms) -> Vec<(&'static str, u64)> {
+    pub fn places(&self, terms: &Terms, overlaps: bool) -> Vec<(&'static str, u64)> {
         let mut places = vec![
             ("expired lease", self.expired),
             ("contended claim", self.contended),
@@ -61,7 +61,7 @@ impl Reached {
         if terms.durable {
             places.push(("reopening under a lease", self.reopened_under_lease));
         }
-        if terms.cross_process {
+        if overlaps {
             places.push(("overlapping calls", self.overlapping));
         }
         places
@@ -69,8 +69,8 @@ impl Reached {
 
     /// The places that were never reached.
     #[must_use]
-    pub fn missing(&self, terms: &Terms) -> Vec<&'static str> {
-        self.places(terms).into_iter().filter(|(_, n)| *n == 0).map(|(place, _)| place).collect()
+    pub fn missing(&self, terms: &Terms, overlaps: bool) -> Vec<&'static str> {
+        self.places(terms, overlaps).into_iter().filter(|(_, n)| *n == 0).map(|(place, _)| place).collect()
     }
 }
 

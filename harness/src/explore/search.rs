@@ -31,8 +31,10 @@ pub struct Ask {
     pub cases: u64,
     /// Decides every case.
     pub seed: u64,
-    /// Whether calls may overlap.
-    pub concurrent: bool,
+    /// See [`Scope::single`].
+    pub single: bool,
+    /// See [`Scope::several`].
+    pub several: bool,
     /// Whether to stop at the first finding.
     pub stop_at_first: bool,
     /// How many runs a finding may take to be made small.
@@ -52,6 +54,8 @@ pub struct Finding {
     pub cases: u64,
     /// How often the script shows it, where calls overlap.
     pub rate: Option<Rate>,
+    /// The script's steps with the answers that it was given.
+    pub told: Vec<String>,
 }
 
 /// What a search came to.
@@ -87,7 +91,7 @@ pub fn search(
     watch: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Searched, Fault> {
     let terms = Terms::of(bench.fresh()?.manifest());
-    let scope = Scope { terms, concurrent: ask.concurrent };
+    let scope = Scope { terms, single: ask.single, several: ask.several };
     let mut searched = Searched::default();
     let mut faults = 0;
     while searched.cases < ask.cases && goes_on() {
@@ -124,6 +128,7 @@ pub fn search(
                         case,
                         cases: 1,
                         rate: small.rate,
+                        told: small.told,
                     });
                 }
                 if ask.stop_at_first || searched.findings.len() >= FINDINGS_MAX {

@@ -5,9 +5,10 @@
 //! [`RACE_RUNS`] runs.
 
 use super::judge::Violation;
-use super::run::{End, run};
+use super::run::{End, Run, run};
 use super::script::{Act, Script, SeqRef, Span, StepId, Until};
 use super::search::Bench;
+use super::tell;
 use serde::{Deserialize, Serialize};
 
 /// How many runs a finding may take to be made small, unless told otherwise.
@@ -35,6 +36,8 @@ pub struct Small {
     pub violation: Violation,
     /// See [`Rate`].
     pub rate: Option<Rate>,
+    /// Its steps with the answers that they were given.
+    pub told: Vec<String>,
 }
 
 /// Makes `script` small, which was seen to break `violation` at the step `last`.
@@ -79,10 +82,13 @@ struct Shrinker<'b> {
 }
 
 impl Shrinker<'_> {
-    fn run_once(&mut self, script: &Script, seed: u64) -> Option<Violation> {
+    fn run_once(&mut self, script: &Script, seed: u64) -> Option<(Violation, Run)> {
         let backend = self.bench.fresh().ok()?;
-        match run(script, backend, seed).end {
-            End::Forbidden(seen) if seen.is_same(&self.violation) => Some(*seen),
+        let done = run(script, backend, seed);
+        match &done.end {
+            End::Forbidden(seen) if seen.is_same(&self.violation) => {
+                Some((Violation::clone(seen), done))
+            }
             End::Forbidden(_) | End::Allowed | End::NoVerdict(_) => None,
         }
     }
@@ -97,7 +103,7 @@ impl Shrinker<'_> {
                 return None;
             }
             self.left -= 1;
-            if let Some(violation) = self.run_once(script, self.seed ^ u64::from(round)) {
+            if let Some((violation, _)) = self.run_once(script, self.seed ^ u64::from(round)) {
                 (hits, seen) = (hits + 1, Some(violation));
             }
             if hits == hits_wanted {
@@ -184,21 +190,19 @@ impl Shrinker<'_> {
 
     fn finished(mut self) -> Small {
         let script = self.script.renumbered();
-        let mut rate = None;
-        if script.is_concurrent() {
-            let mut hits = 0;
-            for round in 0..RACE_RUNS {
-                let seed = self.seed ^ u64::from(round);
-                if let Some(violation) = self.run_once(&script, seed) {
-                    (hits, self.violation) = (hits + 1, violation);
-                }
+        let runs = if script.is_concurrent() { RACE_RUNS } else { 1 };
+        let (mut hits, mut told) = (0, Vec::new());
+        for round in 0..runs {
+            // The words of the violation are to be those of the script as it is now.
+            if let Some((violation, run)) = self.run_once(&script, self.seed ^ u64::from(round)) {
+                (hits, self.violation, told) = (hits + 1, violation, tell::steps(&script, &run));
             }
-            rate = Some(Rate { hits, runs: RACE_RUNS });
-        } else if let Some(violation) = self.run_once(&script, self.seed) {
-            // The words of the violation are those of the script as it is now.
-            self.violation = violation;
         }
-        Small { script, violation: self.violation, rate }
+        let rate = script.is_concurrent().then_some(Rate { hits, runs });
+        if told.is_empty() {
+            told = tell::asked(&script);
+        }
+        Small { script, violation: self.violation, rate, told }
     }
 }
 

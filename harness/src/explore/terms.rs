@@ -24,6 +24,8 @@ pub struct Terms {
     pub durable: bool,
     /// Several processes may share a storage.
     pub cross_process: bool,
+    /// One process takes several calls at once.
+    pub concurrent: bool,
 }
 
 impl Terms {
@@ -39,6 +41,7 @@ impl Terms {
             renew: caps.renew,
             durable: caps.durable,
             cross_process: caps.cross_process_safe,
+            concurrent: caps.concurrent,
         }
     }
 
