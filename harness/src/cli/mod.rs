@@ -7,8 +7,10 @@ use std::process::ExitCode;
 mod certify;
 mod doctor;
 mod explain;
+mod explore;
 mod list;
 mod mutants;
+mod replay;
 mod serve;
 mod span;
 mod subject;
@@ -40,6 +42,8 @@ enum Command {
     List(list::Args),
     Explain(explain::Args),
     Mutants(mutants::Args),
+    Explore(explore::Args),
+    Replay(replay::Args),
 }
 
 /// A command ended before it had anything to report.
@@ -74,6 +78,8 @@ pub fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Mutants(args) => mutants::run(&args),
+        Command::Explore(args) => explore::run(&args),
+        Command::Replay(args) => replay::run(&args),
     };
     match ended {
         Ok(status) => ExitCode::from(status),

@@ -69,8 +69,7 @@ impl Replay {
     #[must_use]
     pub fn of(finding: &Finding, seed: u64, name: &str, version: &str) -> Self {
         let Violation { clause, kind, promised, seen, .. } = finding.violation.clone();
-        let mode =
-            if finding.script.is_concurrent() { Mode::Concurrent } else { Mode::Sequential };
+        let mode = if finding.script.is_concurrent() { Mode::Concurrent } else { Mode::Sequential };
         Self {
             schema: SCHEMA.to_owned(),
             kit: KIT.to_owned(),

@@ -70,7 +70,11 @@ impl Reached {
     /// The places that were never reached.
     #[must_use]
     pub fn missing(&self, terms: &Terms, overlaps: bool) -> Vec<&'static str> {
-        self.places(terms, overlaps).into_iter().filter(|(_, n)| *n == 0).map(|(place, _)| place).collect()
+        self.places(terms, overlaps)
+            .into_iter()
+            .filter(|(_, n)| *n == 0)
+            .map(|(place, _)| place)
+            .collect()
     }
 }
 

@@ -35,7 +35,8 @@ pub fn steps(script: &Script, run: &Run) -> Vec<String> {
 #[must_use]
 pub fn asked(script: &Script) -> Vec<String> {
     let (several, racing) = (script.processes() > 1, script.is_concurrent());
-    let line = |step: &Step| format!("{:>3}. {}{}", step.id, whose(step, several, racing), step.act);
+    let line =
+        |step: &Step| format!("{:>3}. {}{}", step.id, whose(step, several, racing), step.act);
     script.steps.iter().map(line).collect()
 }
 

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
+pub mod naive;
+pub mod sim;
+
 use serde_json::json;
 use storeproof_contract::mailbox::history::{Act, Call, Got, Outcome, Stamp};
 use storeproof_contract::mailbox::moves::{Sent, at};

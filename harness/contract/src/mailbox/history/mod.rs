@@ -7,10 +7,18 @@
 
 mod act;
 mod blame;
+mod boxed;
+mod check;
+mod linear;
 mod reading;
 mod relation;
+mod shrink;
 mod spec;
+mod wgl;
 
 pub use act::{Act, Call, Got, Outcome, Rules, Stamp, When};
 pub use blame::Blame;
+pub use check::{
+    Breach, CALLS_MAX, Limits, SEARCH_STEPS_MAX, Verdict, Violation, check, is_linearizable,
+};
 pub use spec::{State, blame};

@@ -122,6 +122,32 @@ pub(super) enum Maybe {
     Drop,
 }
 
+impl Kind {
+    /// Who asked, where that is part of the call.
+    pub fn owner(&self) -> Option<u32> {
+        match *self {
+            Self::Null { owner, .. }
+            | Self::Delivery { owner, .. }
+            | Self::Acked { owner, .. }
+            | Self::Refused { owner, .. }
+            | Self::Released { owner, .. }
+            | Self::Renewed { owner, .. }
+            | Self::Maybe(
+                Maybe::Claim { owner, .. }
+                | Maybe::Ack { owner, .. }
+                | Maybe::Release { owner, .. }
+                | Maybe::Renew { owner, .. },
+            ) => Some(owner),
+            Self::Append { .. }
+            | Self::Peeked { .. }
+            | Self::Dropped { .. }
+            | Self::Nothing
+            | Self::Impossible
+            | Self::Maybe(Maybe::Append { .. } | Maybe::Drop) => None,
+        }
+    }
+}
+
 /// What is known of a lease beyond the state of its box.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeaseNote {
@@ -193,6 +219,16 @@ impl Ledger {
         }
     }
 
+    /// Takes [`Ledger::happened`] back.
+    pub fn unhappened(&mut self, op: &Op) {
+        if let Kind::Delivery { lease, .. } = op.kind {
+            self.leases[lease as usize].given -= 1;
+        }
+        if let Kind::Acked { lease, .. } = op.kind {
+            self.leases[lease as usize].settled -= 1;
+        }
+    }
+
     /// The states that the contract allows after `op` was answered as it was; none where it forbids it.
     pub fn step(&self, core: &Core, op: &Op) -> Next {
         match op.kind {
@@ -240,7 +276,9 @@ impl Ledger {
         }
         match &core.lease {
             Some(held) if surely_dead(held, op) => NONE,
-            Some(held) if held.owner == owner => one(self.widened(core, held, op, ttl_ms)),
+            Some(held) if held.owner == owner => {
+                one(self.widened(core, held, (op.sent.ms, op.answered.ms), ttl_ms))
+            }
             Some(_) => one(*core),
             None => NONE,
         }
@@ -265,7 +303,7 @@ impl Ledger {
             };
             if same {
                 let known = Held { id: Some(lease), upto, ..*held };
-                next[0] = Some(self.widened(core, &known, op, ttl_ms));
+                next[0] = Some(self.widened(core, &known, (op.sent.ms, op.answered.ms), ttl_ms));
             }
         }
         let fenced = core.lease.as_ref().is_some_and(|held| self.surely_live(held, op));
@@ -304,100 +342,171 @@ impl Ledger {
     ) -> Option<Vec<Way>> {
         let mut ways = Vec::new();
         note(&mut ways, self.step(core, op), &[]);
-        if maybes.is_empty() {
-            return Some(ways);
+        let open: Vec<u32> = (0u32..)
+            .zip(maybes)
+            .filter(|(at, maybe)| maybe.sent.order < before && free(*at))
+            .map(|(at, _)| at)
+            .collect();
+        if ways.is_empty() {
+            return self.helped(core, op, maybes, &open);
         }
-        let is_open = |at: u32| maybes[at as usize].sent.order < before && free(at);
-        let open = || (0u32..).take(maybes.len()).filter(|at| is_open(*at));
-        if !ways.is_empty() {
-            // Allowed without any of them, and yet these may have come first and made a difference.
-            for at in open() {
-                let other = &maybes[at as usize];
-                let matters = match (&op.kind, &other.kind) {
-                    (Kind::Append { .. }, Kind::Maybe(Maybe::Drop)) => true,
-                    (Kind::Delivery { owner, .. }, Kind::Maybe(Maybe::Claim { owner: o, .. })) => {
-                        owner == o
-                    }
-                    _ => false,
-                };
-                if matters && let Some(core) = self.effect(core, other, op) {
+        // Allowed without any of them, and yet these may have come first and made a difference.
+        for at in open {
+            let other = &maybes[at as usize];
+            let matters = match (op.kind, other.kind) {
+                (Kind::Append { .. }, Kind::Maybe(Maybe::Drop)) => true,
+                (Kind::Delivery { owner, .. }, Kind::Maybe(Maybe::Claim { owner: o, .. })) => {
+                    owner == o
+                }
+                _ => false,
+            };
+            if matters {
+                for core in self.effects(core, other, op).into_iter().flatten() {
                     note(&mut ways, self.step(&core, op), &[at]);
-                }
-            }
-            return Some(ways);
-        }
-        let mut seen = HashSet::new();
-        let mut todo = vec![Way { core: *core, used: Vec::new() }];
-        while let Some(way) = todo.pop() {
-            for at in open().filter(|at| !way.used.contains(at)) {
-                let Some(core) = self.effect(&way.core, &maybes[at as usize], op) else { continue };
-                let mut used = way.used.clone();
-                used.push(at);
-                let mut key = used.clone();
-                key.sort_unstable();
-                if !seen.insert((core, key)) {
-                    continue;
-                }
-                if seen.len() > EXPLAINING_STATES_MAX {
-                    return None;
-                }
-                let next = self.step(&core, op);
-                if next == NONE {
-                    todo.push(Way { core, used });
-                } else {
-                    note(&mut ways, next, &used);
                 }
             }
         }
         Some(ways)
     }
 
-    /// The state after `maybe`, a call without an answer, happened right before `op`; none where it has
-    /// no effect there.
-    fn effect(&self, core: &Core, maybe: &Op, op: &Op) -> Option<Core> {
-        let Kind::Maybe(asked) = maybe.kind else { return None };
-        if let Maybe::Append { body } = asked {
-            if let Kind::Dropped { count } = op.kind
-                && core.waiting() < count
-            {
-                return Some(Core { loose: core.loose + 1, ..*core });
-            }
-            let next = self.seqs.get(core.last as usize)?;
-            let is_it = core.loose == 0 && self.orphans.get(next) == Some(&body);
-            return is_it.then_some(Core { last: core.last + 1, ..*core });
+    /// The ways to explain `op` that take some of `open`, none of them in vain.
+    fn helped(&self, core: &Core, op: &Op, maybes: &[Op], open: &[u32]) -> Option<Vec<Way>> {
+        let mut ways = Vec::new();
+        if self.is_hopeless(core, op) {
+            return Some(ways);
         }
-        if core.loose > 0 {
-            return None;
-        }
-        match asked {
-            Maybe::Claim { owner, ttl_ms, max } => {
-                let fenced = core.lease.as_ref().is_some_and(|held| self.surely_live(held, op));
-                if fenced || core.waiting() == 0 {
-                    return None;
+        let helping = |at: &&u32| may_help(&maybes[**at as usize], op);
+        let open: Vec<u32> = open.iter().filter(helping).copied().collect();
+        let mut seen = HashSet::new();
+        let mut todo = vec![Way { core: *core, used: Vec::new() }];
+        while let Some(way) = todo.pop() {
+            for at in open.iter().filter(|at| is_new(&way.used, **at, maybes)) {
+                let effects = self.effects(&way.core, &maybes[*at as usize], op);
+                for core in effects.into_iter().flatten() {
+                    let used: Vec<u32> = way.used.iter().chain([at]).copied().collect();
+                    let mut key = used.clone();
+                    key.sort_unstable();
+                    if !seen.insert((core, key)) {
+                        continue;
+                    }
+                    if seen.len() > EXPLAINING_STATES_MAX {
+                        return None;
+                    }
+                    let next = self.step(&core, op);
+                    if next != NONE {
+                        note(&mut ways, next, &used);
+                    } else if !self.is_hopeless(&core, op) {
+                        todo.push(Way { core, used });
+                    }
                 }
-                let upto = core.last.min(core.gone.saturating_add(max));
-                let until_ms = self.until_ms(maybe, op.answered.ms);
-                let held = self.leased(maybe, (maybe.sent.ms, until_ms), owner, ttl_ms, upto);
-                Some(Core { lease: Some(held), ..*core })
             }
+        }
+        Some(ways)
+    }
+
+    /// Whether no call without an answer can make `op` possible.
+    fn is_hopeless(&self, core: &Core, op: &Op) -> bool {
+        let is_next_orphan = || {
+            let next = self.seqs.get(core.last as usize);
+            next.is_some_and(|seq| self.orphans.contains_key(seq))
+        };
+        match op.kind {
+            Kind::Append { at } => at < core.last || !is_next_orphan(),
+            Kind::Delivery { from, len, .. } | Kind::Peeked { from, len } if len > 0 => {
+                from < core.gone || (from + len > core.last && !is_next_orphan())
+            }
+            Kind::Acked { owner, lease, up_to, count } => {
+                core.held_by(owner, lease).is_none_or(|held| {
+                    count != self.count_to(up_to).clamp(core.gone, held.upto) - core.gone
+                })
+            }
+            Kind::Released { owner, lease } | Kind::Renewed { owner, lease, .. } => {
+                core.held_by(owner, lease).is_none()
+            }
+            Kind::Impossible => true,
+            _ => false,
+        }
+    }
+
+    /// The states after `maybe`, a call without an answer, happened right before `op`; none where it
+    /// has no effect there.
+    fn effects(&self, core: &Core, maybe: &Op, op: &Op) -> Next {
+        match maybe.kind {
+            Kind::Maybe(Maybe::Append { body }) => [self.perhaps_appended(core, body, op), None],
+            Kind::Maybe(_) if core.loose > 0 => NONE,
+            Kind::Maybe(Maybe::Claim { owner, ttl_ms, max }) => {
+                self.perhaps_claimed(core, maybe, op, (owner, ttl_ms, max))
+            }
+            Kind::Maybe(asked) => [self.perhaps_ended(core, maybe, op, asked), None],
+            _ => NONE,
+        }
+    }
+
+    /// An append: as one that the drop `op` counts, or as the next message, which only deliveries know.
+    fn perhaps_appended(&self, core: &Core, body: u32, op: &Op) -> Option<Core> {
+        if let Kind::Dropped { count } = op.kind
+            && core.waiting() < count
+        {
+            return Some(Core { loose: core.loose + 1, ..*core });
+        }
+        let next = self.seqs.get(core.last as usize)?;
+        let is_it = core.loose == 0 && self.orphans.get(next) == Some(&body);
+        is_it.then_some(Core { last: core.last + 1, ..*core })
+    }
+
+    /// A claim: a lease that nobody was told of, or one more by the holder, which may move expiry.
+    fn perhaps_claimed(
+        &self,
+        core: &Core,
+        maybe: &Op,
+        op: &Op,
+        (owner, ttl_ms, max): (u32, u64, u32),
+    ) -> Next {
+        let mut next = NONE;
+        let until_ms = self.until_ms(maybe, op.answered.ms);
+        if let Some(held) = &core.lease
+            && held.owner == owner
+            && !surely_dead(held, maybe)
+        {
+            let to_ms = until_ms.min(held.dead_from_ms).max(maybe.sent.ms);
+            next[0] = Some(self.widened(core, held, (maybe.sent.ms, to_ms), ttl_ms))
+                .filter(|widened| widened != core);
+        }
+        let fenced = core.lease.as_ref().is_some_and(|held| self.surely_live(held, op));
+        // Only a claim can tell that a lease is there of which nobody was told.
+        let shows = match op.kind {
+            Kind::Null { .. } => true,
+            Kind::Delivery { owner: other, .. } => other == owner,
+            _ => false,
+        };
+        if shows && !fenced && core.waiting() > 0 {
+            let upto = core.last.min(core.gone.saturating_add(max));
+            let held = self.leased(maybe, (maybe.sent.ms, until_ms), owner, ttl_ms, upto);
+            next[1] = Some(Core { lease: Some(held), ..*core });
+        }
+        next
+    }
+
+    /// What ends or prolongs a lease, or empties the box.
+    fn perhaps_ended(&self, core: &Core, maybe: &Op, op: &Op, asked: Maybe) -> Option<Core> {
+        let held_by =
+            |owner, lease| core.held_by(owner, lease).filter(|held| !surely_dead(held, maybe));
+        match asked {
             Maybe::Ack { owner, lease, up_to } => {
-                let held = core.held_by(owner, lease).filter(|held| !surely_dead(held, maybe))?;
+                let held = held_by(owner, lease)?;
                 let gone = self.count_to(up_to).clamp(core.gone, held.upto);
                 Some(Core { gone, ..core.without_lease() })
             }
-            Maybe::Release { owner, lease } => {
-                core.held_by(owner, lease).filter(|held| !surely_dead(held, maybe))?;
-                Some(core.without_lease())
-            }
+            Maybe::Release { owner, lease } => held_by(owner, lease).map(|_| core.without_lease()),
             Maybe::Renew { owner, lease, ttl_ms } => {
-                let held = core.held_by(owner, lease).filter(|held| !surely_dead(held, maybe))?;
+                let held = held_by(owner, lease)?;
                 let until_ms = self.until_ms(maybe, op.answered.ms.min(held.dead_from_ms));
                 Some(self.renewed(core, held, maybe.sent.ms, until_ms, ttl_ms))
             }
             Maybe::Drop if core.waiting() > 0 || core.lease.is_some() => {
                 Some(Core { gone: core.last, dropped: true, ..core.without_lease() })
             }
-            Maybe::Drop | Maybe::Append { .. } => None,
+            Maybe::Drop | Maybe::Append { .. } | Maybe::Claim { .. } => None,
         }
     }
 
@@ -420,8 +529,8 @@ impl Ledger {
     }
 
     /// The holder claimed again: its lease ends as it did, or as a lease from this claim would.
-    fn widened(&self, core: &Core, held: &Held, op: &Op, ttl_ms: u64) -> Core {
-        let (live_to_ms, dead_from_ms) = self.lifetime(op.sent.ms, op.answered.ms, ttl_ms);
+    fn widened(&self, core: &Core, held: &Held, claimed: (u64, u64), ttl_ms: u64) -> Core {
+        let (live_to_ms, dead_from_ms) = self.lifetime(claimed.0, claimed.1, ttl_ms);
         let held = Held {
             live_to_ms: live_to_ms.min(held.live_to_ms),
             dead_from_ms: dead_from_ms.max(held.dead_from_ms),
@@ -447,6 +556,34 @@ impl Ledger {
         let died = self.rules.deaths.get(&(held.process as usize));
         op.answered.ms <= held.live_to_ms && died.is_none_or(|at| op.answered.order <= *at)
     }
+}
+
+/// Whether a call without an answer can have to do with the answer of `op`.
+fn may_help(maybe: &Op, op: &Op) -> bool {
+    let Kind::Maybe(asked) = maybe.kind else { return false };
+    match (op.kind, asked) {
+        (Kind::Append { .. }, Maybe::Append { .. } | Maybe::Drop) => true,
+        (Kind::Append { .. }, _) => false,
+        (Kind::Null { .. } | Kind::Refused { .. }, _) => !matches!(asked, Maybe::Append { .. }),
+        (
+            Kind::Acked { lease, owner, .. }
+            | Kind::Released { lease, owner }
+            | Kind::Renewed { lease, owner, .. },
+            _,
+        ) => match asked {
+            Maybe::Renew { lease: other, .. } => other == lease,
+            Maybe::Claim { owner: other, .. } => other == owner,
+            Maybe::Append { .. } | Maybe::Ack { .. } | Maybe::Release { .. } | Maybe::Drop => false,
+        },
+        _ => true,
+    }
+}
+
+/// Whether `at` may come after `used`: not twice, and with no third claim, since a second one can only
+/// have ended the lease that kept the first from its own.
+fn is_new(used: &[u32], at: u32, maybes: &[Op]) -> bool {
+    let is_claim = |at: &u32| matches!(maybes[*at as usize].kind, Kind::Maybe(Maybe::Claim { .. }));
+    !used.contains(&at) && !(is_claim(&at) && used.iter().filter(|at| is_claim(at)).count() >= 2)
 }
 
 /// Whether `op` was sent after the lease had certainly expired.
