@@ -37,6 +37,14 @@ fn forbidden(clause: &str, lines: &[Line]) {
 }
 
 #[test]
+fn a_strangers_ack_of_a_live_lease_is_refused_though_the_box_was_dropped_once() {
+    let stranger = ack("bob", "l", 1).count(0.0);
+    let lines =
+        [drop_box().count(0.0), append("a", 1), claim("ann", 0).gives("l", &[(1, "a")]), stranger];
+    forbidden("mailbox/ownership/foreign-ack", &lines);
+}
+
+#[test]
 fn what_the_contract_leaves_open_is_allowed() {
     // Gaps in seq; a claim of the whole, and a capped one.
     allowed(&[append("a", 3), append("b", 9), claim("ann", 0).gives("l", &[(3, "a"), (9, "b")])]);

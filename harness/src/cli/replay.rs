@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use storeproof_contract::backend::KILL_ROUNDS;
-use storeproof_contract::call::Fault;
+use storeproof_contract::call::{Fault, FaultKind};
 use storeproof_reports::text::terminal_text;
 
 /// How often a script with overlapping calls is run until it shows its finding.
@@ -137,7 +137,13 @@ fn carry_out(
     let mut bench = StandBench(stand);
     let mut made = None;
     let mut runs = 0;
-    while runs < most && !matches!(made, Some(Run { end: End::Forbidden(_), .. })) {
+    // A subject that cannot run it at all will not the next time either.
+    let goes_on = |made: &Option<Run>| match made.as_ref().map(|run| &run.end) {
+        None | Some(End::Allowed) => true,
+        Some(End::NoVerdict(fault)) => fault.kind == FaultKind::Undecided,
+        Some(End::Forbidden(_)) => false,
+    };
+    while runs < most && goes_on(&made) {
         runs += 1;
         let backend =
             bench.fresh().map_err(|fault: Fault| Failure::not_judged(fault.to_string()))?;

@@ -7,6 +7,8 @@ use super::terms::Terms;
 use fastrand::Rng;
 use storeproof_contract::backend::Clock;
 
+mod motifs;
+
 /// Names of boxes: some begin like others.
 const BOXES: [&str; 8] =
     ["inbox", "in", "a", "a1", "a2", "b", "abcdefghijklmnop", "abcdefghijklmno"];
@@ -63,10 +65,11 @@ enum Kind {
     Drain,
     Wait,
     Reopen,
+    Motif,
 }
 
 /// Each kind with how often it usually comes.
-const KINDS: [(Kind, u32); 11] = [
+const KINDS: [(Kind, u32); 12] = [
     (Kind::Append, 9),
     (Kind::Claim, 9),
     (Kind::Ack, 9),
@@ -78,6 +81,7 @@ const KINDS: [(Kind, u32); 11] = [
     (Kind::Drain, 1),
     (Kind::Wait, 5),
     (Kind::Reopen, 2),
+    (Kind::Motif, 4),
 ];
 
 /// A box as the draw pictures it.
@@ -159,7 +163,8 @@ impl<'r> Draw<'r> {
                 | Kind::Drop
                 | Kind::Reap
                 | Kind::Drain
-                | Kind::Wait => true,
+                | Kind::Wait
+                | Kind::Motif => true,
             };
             weights.push((kind, if served { usual * mood } else { 0 }));
         }
@@ -260,10 +265,11 @@ impl<'r> Draw<'r> {
                 let of = self.a_box(|b| b.waiting > 0 && b.held.is_none());
                 self.drain(of, process);
             }
-            Kind::Wait => self.wait(process),
+            Kind::Wait => self.wait(),
             Kind::Reopen => {
                 self.push(lane, process, Act::Reopen);
             }
+            Kind::Motif => self.motif(),
         }
     }
 
@@ -332,7 +338,7 @@ impl<'r> Draw<'r> {
                 let other = self.rng.usize(..self.boxes.len());
                 (other, held.owner, LeaseRef::Of(held.claim), held.claim)
             }
-            (10, Some(held), _) => (at, held.owner, LeaseRef::Invented, held.claim),
+            (10, Some(held), _) => (at, held.owner, self.false_lease(held.claim), held.claim),
             (_, _, Some(over)) => {
                 let owner = if self.rng.bool() { over.owner } else { stranger };
                 (at, owner, LeaseRef::Of(over.claim), over.claim)
@@ -343,6 +349,17 @@ impl<'r> Draw<'r> {
         }
     }
 
+    /// A lease that nobody was given, or one that looks like the one of `claim`.
+    fn false_lease(&mut self, claim: StepId) -> LeaseRef {
+        let like = [
+            LeaseRef::Invented,
+            LeaseRef::BeginningOf(claim),
+            LeaseRef::LongerThan(claim),
+            LeaseRef::OtherCaseOf(claim),
+        ];
+        like[self.rng.usize(..like.len())]
+    }
+
     fn ack(&mut self, lane: u8, process: u8) {
         let (at, owner, lease, claim) = self.a_lease();
         let delivered = self.pictures[at].held.as_ref().map_or(1, |held| held.delivered);
@@ -351,7 +368,8 @@ impl<'r> Draw<'r> {
         let up_to = match (self.rng.u32(..10), earlier) {
             (0..=3, _) => SeqRef::LastOf(claim),
             (4..=6, _) => SeqRef::NthOf(claim, self.rng.u32(..delivered.clamp(1, 8))),
-            (7, _) => SeqRef::Beyond,
+            (7, _) if self.rng.bool() => SeqRef::Beyond,
+            (7, _) => SeqRef::BelowNth(claim, self.rng.u32(..delivered.clamp(1, 8))),
             (_, Some(append)) => SeqRef::OfAppend(append),
             (_, None) => SeqRef::LastOf(claim),
         };
@@ -365,6 +383,7 @@ impl<'r> Draw<'r> {
         if let Some(held) = picture.held.take_if(good) {
             let gone = match up_to {
                 SeqRef::NthOf(_, n) => held.delivered.min(n + 1),
+                SeqRef::BelowNth(_, n) => held.delivered.min(n),
                 SeqRef::LastOf(_) | SeqRef::Beyond | SeqRef::OfAppend(_) => held.delivered,
             };
             picture.waiting -= gone.min(picture.waiting);
@@ -424,7 +443,7 @@ impl<'r> Draw<'r> {
         }
     }
 
-    fn wait(&mut self, process: u8) {
+    fn wait(&mut self) {
         let at = self.a_box(|b| b.held.is_some());
         let held = self.pictures[at].held.clone();
         let (until, until_ms) = match (self.rng.u32(..8), held) {
@@ -439,12 +458,17 @@ impl<'r> Draw<'r> {
                 (Until::In(span), self.now_ms + self.terms.ms(span))
             }
         };
+        self.wait_until(until, until_ms);
+    }
+
+    fn wait_until(&mut self, until: Until, until_ms: u64) {
         let takes_ms = until_ms.saturating_sub(self.now_ms);
         if self.terms.clock == Clock::Wall && self.waited_ms + takes_ms > WALL_WAIT_MS_MAX {
             return;
         }
         self.waited_ms += takes_ms;
         self.now_ms += takes_ms;
+        let process = self.process();
         self.push(0, process, Act::Wait { until });
     }
 

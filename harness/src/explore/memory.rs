@@ -114,24 +114,42 @@ impl Memory {
         })
     }
 
-    fn lease(&self, lease: LeaseRef) -> &str {
+    fn lease(&self, lease: LeaseRef) -> String {
+        let given = lease.claim().and_then(|id| self.given.get(&id));
+        let Some(id) = given.map(|given| given.lease.as_str()) else { return INVENTED.to_owned() };
         match lease {
-            LeaseRef::Of(id) => self.given.get(&id).map_or(INVENTED, |given| given.lease.as_str()),
-            LeaseRef::Invented => INVENTED,
+            LeaseRef::Of(_) => id.to_owned(),
+            LeaseRef::Invented => INVENTED.to_owned(),
+            LeaseRef::BeginningOf(_) => {
+                let mut chars = id.chars();
+                chars.next_back();
+                let beginning = chars.as_str();
+                if beginning.is_empty() { INVENTED.to_owned() } else { beginning.to_owned() }
+            }
+            LeaseRef::LongerThan(_) => format!("{id}0"),
+            LeaseRef::OtherCaseOf(_) => {
+                let other = |c: char| match c {
+                    'a'..='z' => c.to_ascii_uppercase(),
+                    _ => c.to_ascii_lowercase(),
+                };
+                id.chars().map(other).collect()
+            }
         }
     }
 
     fn seq(&self, seq: SeqRef) -> u64 {
-        let found = match seq {
-            SeqRef::OfAppend(id) => self.receipts.get(&id).and_then(|seqs| seqs.last()),
-            SeqRef::LastOf(id) => self.given.get(&id).and_then(|given| given.seqs.last()),
-            SeqRef::NthOf(id, n) => self.given.get(&id).and_then(|given| {
-                let n = usize::try_from(n).unwrap_or(usize::MAX);
-                given.seqs.get(n).or_else(|| given.seqs.last())
-            }),
-            SeqRef::Beyond => Some(&SEQ_MAX),
+        let nth = |id: StepId, n: u32| {
+            let seqs = &self.given.get(&id)?.seqs;
+            seqs.get(usize::try_from(n).ok()?).or_else(|| seqs.last()).copied()
         };
-        found.copied().unwrap_or(SEQ_UNKNOWN).min(SEQ_MAX)
+        let found = match seq {
+            SeqRef::OfAppend(id) => self.receipts.get(&id).and_then(|seqs| seqs.last().copied()),
+            SeqRef::LastOf(id) => nth(id, u32::MAX),
+            SeqRef::NthOf(id, n) => nth(id, n),
+            SeqRef::BelowNth(id, n) => nth(id, n).map(|seq| seq.saturating_sub(1)),
+            SeqRef::Beyond => Some(SEQ_MAX),
+        };
+        found.unwrap_or(SEQ_UNKNOWN).min(SEQ_MAX)
     }
 }
 

@@ -190,6 +190,12 @@ pub enum LeaseRef {
     Of(StepId),
     /// One that nobody was given.
     Invented,
+    /// The id of that step's lease without its last character; invented where that is nothing.
+    BeginningOf(StepId),
+    /// The id of that step's lease with a character more.
+    LongerThan(StepId),
+    /// The id of that step's lease with its letters in the other case.
+    OtherCaseOf(StepId),
 }
 
 /// Which seq.
@@ -202,6 +208,8 @@ pub enum SeqRef {
     LastOf(StepId),
     /// The message at this place, from 0, of what a claim delivered; the last where it delivered fewer.
     NthOf(StepId, u32),
+    /// One less than that.
+    BelowNth(StepId, u32),
     /// 2^53-1.
     Beyond,
 }
@@ -290,8 +298,12 @@ impl Act {
         let mut found = Vec::new();
         let lease = match self {
             Self::Ack { lease, up_to, .. } => {
-                if let SeqRef::OfAppend(id) | SeqRef::LastOf(id) | SeqRef::NthOf(id, _) = up_to {
-                    found.push(id);
+                match up_to {
+                    SeqRef::OfAppend(id)
+                    | SeqRef::LastOf(id)
+                    | SeqRef::NthOf(id, _)
+                    | SeqRef::BelowNth(id, _) => found.push(id),
+                    SeqRef::Beyond => {}
                 }
                 Some(lease)
             }
@@ -310,8 +322,14 @@ impl Act {
             | Self::Drain { .. }
             | Self::Reopen => None,
         };
-        if let Some(LeaseRef::Of(id)) = lease {
-            found.push(id);
+        match lease {
+            Some(
+                LeaseRef::Of(id)
+                | LeaseRef::BeginningOf(id)
+                | LeaseRef::LongerThan(id)
+                | LeaseRef::OtherCaseOf(id),
+            ) => found.push(id),
+            Some(LeaseRef::Invented) | None => {}
         }
         found
     }
@@ -356,7 +374,7 @@ impl Script {
             }
             if let Act::Ack { lease, .. } | Act::Release { lease, .. } | Act::Renew { lease, .. } =
                 &mut step.act
-                && *lease == LeaseRef::Of(0)
+                && lease.claim() == Some(0)
             {
                 *lease = LeaseRef::Invented;
             }
@@ -444,6 +462,19 @@ fn distinct<'s>(words: impl Iterator<Item = &'s str>) -> Vec<&'s str> {
     found
 }
 
+impl LeaseRef {
+    /// The claim whose lease it is, or looks like.
+    #[must_use]
+    pub fn claim(self) -> Option<StepId> {
+        match self {
+            Self::Of(id) | Self::BeginningOf(id) | Self::LongerThan(id) | Self::OtherCaseOf(id) => {
+                Some(id)
+            }
+            Self::Invented => None,
+        }
+    }
+}
+
 impl Span {
     /// Its name in scripts.
     #[must_use]
@@ -463,6 +494,9 @@ impl fmt::Display for LeaseRef {
         match self {
             Self::Of(id) => write!(f, "the lease of step {id}"),
             Self::Invented => f.write_str("an invented lease"),
+            Self::BeginningOf(id) => write!(f, "the beginning of the lease of step {id}"),
+            Self::LongerThan(id) => write!(f, "a longer id than the lease of step {id}"),
+            Self::OtherCaseOf(id) => write!(f, "the lease of step {id} in the other case"),
         }
     }
 }
@@ -473,6 +507,7 @@ impl fmt::Display for SeqRef {
             Self::OfAppend(id) => write!(f, "the receipt of step {id}"),
             Self::LastOf(id) => write!(f, "the last message of step {id}"),
             Self::NthOf(id, n) => write!(f, "message {} of step {id}", n + 1),
+            Self::BelowNth(id, n) => write!(f, "just below message {} of step {id}", n + 1),
             Self::Beyond => f.write_str("2^53-1"),
         }
     }

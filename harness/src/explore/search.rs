@@ -3,7 +3,7 @@
 use super::generate::{self, Scope};
 use super::judge::Violation;
 use super::reached::Reached;
-use super::run::{End, run};
+use super::run::{End, Run, run};
 use super::script::Script;
 use super::shrink::{self, Rate};
 use super::terms::Terms;
@@ -101,36 +101,20 @@ pub fn search(
         let script = generate::script(&mut fastrand::Rng::with_seed(seed), &scope);
         let done = run(&script, bench.fresh()?, seed);
         searched.reached.add(&done.reached);
-        match done.end {
+        match &done.end {
             End::Allowed => faults = 0,
             End::NoVerdict(fault) => {
-                let ends = fault.kind == FaultKind::Interrupted;
                 searched.no_verdict.0 += 1;
-                searched.no_verdict.1 = Some(fault);
+                searched.no_verdict.1 = Some(fault.clone());
                 faults += 1;
-                if ends || faults >= FAULTS_MAX {
+                if fault.kind == FaultKind::Interrupted || faults >= FAULTS_MAX {
                     break;
                 }
             }
-            End::Forbidden(violation) => {
+            End::Forbidden(_) => {
                 faults = 0;
-                let known = searched.findings.iter_mut().find(|f| f.violation.is_same(&violation));
-                if let Some(known) = known {
-                    known.cases += 1;
-                } else {
-                    watch(Progress::Shrinking(&violation));
-                    let last = done.told.last().map(|told| told.step);
-                    let small =
-                        shrink::shrink(bench, &script, &violation, last, seed, ask.shrink_runs);
-                    searched.findings.push(Finding {
-                        script: small.script,
-                        violation: small.violation,
-                        case,
-                        cases: 1,
-                        rate: small.rate,
-                        told: small.told,
-                    });
-                }
+                let seen = simplest(bench, Seen { script, done, seed, case });
+                keep(bench, ask, &mut searched.findings, seen, watch);
                 if ask.stop_at_first || searched.findings.len() >= FINDINGS_MAX {
                     break;
                 }
@@ -139,6 +123,64 @@ pub fn search(
         watch(Progress::Cases(searched.cases));
     }
     Ok(searched)
+}
+
+/// A case that was seen to break the contract.
+struct Seen {
+    script: Script,
+    done: Run,
+    seed: u64,
+    case: u64,
+}
+
+/// The case without its races, where it breaks something without them too: what shows one call after
+/// the other is easier to read, and shows every time.
+fn simplest(bench: &mut dyn Bench, seen: Seen) -> Seen {
+    let Some(script) = without_overlaps(&seen.script, &seen.done) else { return seen };
+    let Ok(backend) = bench.fresh() else { return seen };
+    let done = run(&script, backend, seen.seed);
+    match done.end {
+        End::Forbidden(_) => Seen { script, done, ..seen },
+        End::Allowed | End::NoVerdict(_) => seen,
+    }
+}
+
+/// Counts a finding that is known, and makes a new one small.
+fn keep(
+    bench: &mut dyn Bench,
+    ask: &Ask,
+    findings: &mut Vec<Finding>,
+    seen: Seen,
+    watch: &mut dyn FnMut(Progress<'_>),
+) {
+    let Seen { script, done, seed, case } = seen;
+    let End::Forbidden(violation) = done.end else { return };
+    if let Some(known) = findings.iter_mut().find(|known| known.violation.is_same(&violation)) {
+        known.cases += 1;
+        return;
+    }
+    watch(Progress::Shrinking(&violation));
+    let last = done.told.last().map(|told| told.step);
+    let small = shrink::shrink(bench, &script, &violation, last, seed, ask.shrink_runs);
+    let shrink::Small { script, violation, rate, told } = small;
+    findings.push(Finding { script, violation, case, cases: 1, rate, told });
+}
+
+/// The same steps one after the other, in the order in which the calls were sent.
+fn without_overlaps(script: &Script, done: &Run) -> Option<Script> {
+    if !script.is_concurrent() {
+        return None;
+    }
+    let sent = |id| done.told.iter().position(|told| told.step == id);
+    let mut flat = script.clone();
+    let mut at = 0;
+    while at < flat.steps.len() {
+        let racing = flat.steps[at..].iter().take_while(|step| step.lane > 0).count();
+        flat.steps[at..at + racing].sort_by_key(|step| sent(step.id).unwrap_or(usize::MAX));
+        at += racing.max(1);
+    }
+    flat.steps.iter_mut().for_each(|step| step.lane = 0);
+    Some(flat)
 }
 
 /// Each case draws from a seed of its own, so that it is the same whatever came before it.

@@ -249,17 +249,17 @@ fn simpler(act: &Act) -> Vec<Act> {
             }
         }
         Act::Ack { of, owner, lease, up_to } => {
-            if let SeqRef::OfAppend(_) | SeqRef::NthOf(..) | SeqRef::Beyond = up_to {
+            if !matches!(up_to, SeqRef::LastOf(_)) {
                 let ack = |up_to: SeqRef| Act::Ack {
                     of: of.clone(),
                     owner: owner.clone(),
                     lease: *lease,
                     up_to,
                 };
-                if let super::script::LeaseRef::Of(claim) = lease {
-                    found.push(ack(SeqRef::LastOf(*claim)));
-                    if *up_to != SeqRef::NthOf(*claim, 0) {
-                        found.push(ack(SeqRef::NthOf(*claim, 0)));
+                if let Some(claim) = lease.claim() {
+                    found.push(ack(SeqRef::LastOf(claim)));
+                    if *up_to != SeqRef::NthOf(claim, 0) {
+                        found.push(ack(SeqRef::NthOf(claim, 0)));
                     }
                 }
             }
