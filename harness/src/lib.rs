@@ -6,6 +6,7 @@ pub mod cli;
 pub mod event;
 pub mod exit_code;
 pub mod expect;
+pub mod explore;
 pub mod pattern;
 pub mod plan;
 pub mod prove;

@@ -37,6 +37,14 @@ fn forbidden(clause: &str, lines: &[Line]) {
 }
 
 #[test]
+fn a_strangers_ack_of_a_live_lease_is_refused_though_the_box_was_dropped_once() {
+    let stranger = ack("bob", "l", 1).count(0.0);
+    let lines =
+        [drop_box().count(0.0), append("a", 1), claim("ann", 0).gives("l", &[(1, "a")]), stranger];
+    forbidden("mailbox/ownership/foreign-ack", &lines);
+}
+
+#[test]
 fn what_the_contract_leaves_open_is_allowed() {
     // Gaps in seq; a claim of the whole, and a capped one.
     allowed(&[append("a", 3), append("b", 9), claim("ann", 0).gives("l", &[(3, "a"), (9, "b")])]);
@@ -54,6 +62,10 @@ fn what_the_contract_leaves_open_is_allowed() {
         allowed(&[held[0].clone(), held[1].clone(), ended, second.clone()]);
         allowed(&[held[0].clone(), held[1].clone(), drop_box().count(1.0), second]);
     }
+    // The same by somebody else: it removes nothing either.
+    let settled = ack("ann", "l", 1).count(1.0);
+    let stranger = ack("bob", "l", 1).count(0.0);
+    allowed(&[held[0].clone(), held[1].clone(), settled, stranger]);
     // Within the granularity both.
     let rules = Rules::new(Clock::Caller, 10);
     for other in [claim("bob", 95).null(), claim("bob", 95).gives("m", &[(1, "a")])] {

@@ -1,7 +1,8 @@
 //! `storeproof certify`: judge a subject and write the reports.
 
+use super::subject::{Found, SEED_MAX, Starting, fresh_seed, interruption};
 use super::{Ended, Failure, span, store, words};
-use crate::adapter::{Launch, LocalBackend, ProcessBackend, RunSpace, StartError, Timing};
+use crate::adapter::RunSpace;
 use crate::event::Event;
 use crate::expect::Expectations;
 use crate::pattern::Pattern;
@@ -11,10 +12,10 @@ use crate::run::{BoxedStand, run as run_plan};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 use storeproof_contract::KIT;
-use storeproof_contract::backend::{Backend as _, KILL_ROUNDS, Manifest};
+use storeproof_contract::backend::KILL_ROUNDS;
 use storeproof_reports::record::{Record, Run};
 use storeproof_reports::{html, json, junit, terminal, write_atomically};
 
@@ -24,8 +25,6 @@ mod progress;
 const CLAUSE_S_MIN: u64 = 600;
 /// The same, as a multiple of what one call may take.
 const CLAUSE_CALLS: u32 = 30;
-/// The greatest seed: what every JSON reader keeps exactly.
-const SEED_MAX: u64 = (1 << 53) - 1;
 /// The most workers.
 const JOBS_MAX: usize = 64;
 /// The most kills in one clause.
@@ -116,14 +115,6 @@ fn shard(text: &str) -> Result<Shard, String> {
     }
 }
 
-/// The subject as it stands when the plan is made.
-enum Found {
-    /// It can be judged.
-    Standing { stand: BoxedStand, known: Known, manifest: Box<Manifest> },
-    /// It started and did not shake hands: every asked clause is an error.
-    Silent(String),
-}
-
 /// How a report is drawn from a record.
 type Draw = fn(&Record) -> String;
 
@@ -153,13 +144,13 @@ pub(super) fn run(args: &Args) -> Ended {
         duration_ms: 0,
         shard: args.shard.map(|shard| shard.to_string()),
     };
-    let found = args.stand(seed, &space)?;
+    let found = args.starting().stand(seed, &space)?;
     let (stand, known, manifest) = match found {
         Found::Standing { stand, known, manifest } => (Some(stand), known, Some(*manifest)),
         Found::Silent(why) => (None, Known::Nothing(why), None),
     };
     let mut plan = Plan::new(&ask, &known);
-    let fallback_name = args.base_name();
+    let fallback_name = args.starting().base_name();
     let mut frame = Frame { manifest, fallback_name, run, replay: args.replay(seed), expected };
 
     let refusal = plan.refusal().filter(|_| stand.is_some());
@@ -186,36 +177,21 @@ pub(super) fn run(args: &Args) -> Ended {
 }
 
 impl Args {
+    fn starting(&self) -> Starting<'_> {
+        Starting {
+            subject: self.subject.as_deref(),
+            command: &self.command,
+            timeout: self.timeout,
+            startup_timeout: self.startup_timeout,
+            kill_rounds: self.kill_rounds,
+            url: self.url.as_deref(),
+        }
+    }
+
     fn reports(&self) -> impl Iterator<Item = (Draw, &Path)> {
         let all: [(Draw, &Option<PathBuf>); 3] =
             [(junit::write, &self.junit), (json::to_string, &self.json), (html::write, &self.html)];
         all.into_iter().filter_map(|(write, path)| Some((write, path.as_deref()?)))
-    }
-
-    /// Starts the first subject and learns what it declares.
-    fn stand(&self, seed: u64, space: &Arc<RunSpace>) -> Result<Found, Failure> {
-        if let Some(name) = &self.subject {
-            return self.local(name, seed, space);
-        }
-        match ProcessBackend::start(self.launch(seed, space)) {
-            Ok(backend) => {
-                let backend = backend.with_kill_rounds(self.kill_rounds);
-                let manifest = backend.manifest().clone();
-                let caps = Box::new(manifest.capabilities.clone());
-                let known = Known::Declared { caps, hooks: None };
-                Ok(Found::Standing {
-                    stand: Box::new(backend),
-                    known,
-                    manifest: Box::new(manifest),
-                })
-            }
-            Err(StartError::Handshake(fault)) => {
-                Ok(Found::Silent(format!("the handshake failed: {fault}")))
-            }
-            Err(error @ (StartError::NotStartable { .. } | StartError::WrongMajor { .. })) => {
-                Err(Failure::nothing_ran(error))
-            }
-        }
     }
 
     /// The first subject and as many more as there are jobs and cases for.
@@ -228,7 +204,7 @@ impl Args {
     ) -> Vec<BoxedStand> {
         let mut stands = vec![first];
         while stands.len() < self.jobs.min(cases) {
-            match self.stand(seed, space) {
+            match self.starting().stand(seed, space) {
                 Ok(Found::Standing { stand, .. }) => stands.push(stand),
                 Ok(Found::Silent(why)) => {
                     words::note(&format!("goes on with {} subjects: {why}", stands.len()));
@@ -271,61 +247,6 @@ impl Args {
         .map_err(|error| Failure::not_judged(format!("no worker can be started: {error}")))?;
         progress.end();
         Ok(judged)
-    }
-
-    fn launch(&self, seed: u64, space: &Arc<RunSpace>) -> Launch {
-        self.launch_of(self.command.iter().cloned(), seed, space)
-    }
-
-    fn launch_of(
-        &self,
-        words: impl IntoIterator<Item = OsString>,
-        seed: u64,
-        space: &Arc<RunSpace>,
-    ) -> Launch {
-        let mut words = words.into_iter();
-        let program = words.next().unwrap_or_default();
-        let mut launch = Launch::new(program, words, seed, Arc::clone(space));
-        launch.timing =
-            Timing { call: self.timeout, startup: self.startup_timeout, ..Timing::default() };
-        launch
-    }
-
-    fn local(&self, name: &str, seed: u64, space: &Arc<RunSpace>) -> Result<Found, Failure> {
-        let chosen = store::choose(name, self.url.as_deref(), space.folder().join("stores"))?;
-        // Where clauses want processes of their own, this program serves the same store to itself.
-        let own = std::env::current_exe().map_err(|error| {
-            Failure::nothing_ran(format!("this program cannot find itself: {error}"))
-        })?;
-        let words = [own.into_os_string(), "serve".into(), name.into()];
-        let mut peers = self.launch_of(words, seed, space);
-        peers.env.extend(chosen.server());
-        let mut backend = LocalBackend::new(Box::new(move || chosen.make()), Arc::clone(space))
-            .with_peers(peers, self.kill_rounds);
-        let manifest = backend.manifest().clone();
-        match backend.hooks() {
-            Ok(hooks) => {
-                let caps = Box::new(manifest.capabilities.clone());
-                let known = Known::Declared { caps, hooks: Some(hooks) };
-                Ok(Found::Standing {
-                    stand: Box::new(backend),
-                    known,
-                    manifest: Box::new(manifest),
-                })
-            }
-            Err(fault) => Ok(Found::Silent(format!("the store does not open: {fault}"))),
-        }
-    }
-
-    fn base_name(&self) -> String {
-        match (&self.subject, self.command.first()) {
-            (Some(name), _) => name.clone(),
-            (None, Some(program)) => {
-                let name = Path::new(program).file_name().unwrap_or(program);
-                name.to_string_lossy().into_owned()
-            }
-            (None, None) => String::new(),
-        }
     }
 
     /// The command line that runs one case again.
@@ -406,21 +327,4 @@ fn check_folder(path: &Path) -> Result<(), Failure> {
     }
     let what = if path.is_dir() { "is a folder" } else { "lies in a folder that does not exist" };
     Err(Failure::nothing_ran(format!("the report {} {what}", path.display())))
-}
-
-/// A flag that Ctrl-C and SIGTERM raise.
-fn interruption() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&flag);
-    ctrlc::set_handler(move || raised.store(true, Ordering::Relaxed))
-        .map_err(|error| Failure::nothing_ran(format!("Ctrl-C cannot be watched for: {error}")))?;
-    Ok(flag)
-}
-
-/// A seed that differs from run to run.
-fn fresh_seed() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let nanos =
-        u64::from(since.subsec_nanos()) ^ since.as_secs().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (nanos ^ u64::from(std::process::id())) & SEED_MAX
 }

@@ -7,11 +7,14 @@ use std::process::ExitCode;
 mod certify;
 mod doctor;
 mod explain;
+mod explore;
 mod list;
 mod mutants;
+mod replay;
 mod serve;
 mod span;
 mod store;
+mod subject;
 mod words;
 
 /// Certifies the stores behind AI agents, clause by clause.
@@ -40,6 +43,8 @@ enum Command {
     List(list::Args),
     Explain(explain::Args),
     Mutants(mutants::Args),
+    Explore(explore::Args),
+    Replay(replay::Args),
 }
 
 /// A command ended before it had anything to report.
@@ -74,6 +79,8 @@ pub fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Mutants(args) => mutants::run(&args),
+        Command::Explore(args) => explore::run(&args),
+        Command::Replay(args) => replay::run(&args),
     };
     match ended {
         Ok(status) => ExitCode::from(status),

@@ -145,7 +145,7 @@ fn answered(b: &Box, act: &Act, got: &Got, now: u64) -> Vec<Box> {
                 return vec![n];
             }
             let held = b.lease.as_ref().is_some_and(|l| l.id.as_deref() == Some(lease));
-            let its_own = b.given.contains(&(owner.clone(), lease.clone()));
+            let its_own = b.given.iter().any(|(_, given)| given == lease);
             let ended = b.settled.contains(lease) || b.dropped;
             if *count == 0.0 && its_own && ended && !held { vec![n] } else { vec![] }
         }

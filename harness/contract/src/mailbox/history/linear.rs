@@ -416,11 +416,15 @@ impl<'a> Pages<'a> {
         for lease in self.leases.values() {
             for &place in &lease.others {
                 let call = self.call(place);
-                let (Act::Ack { owner, .. }, Outcome::Ok(Got::Count(_))) =
+                let (Act::Ack { owner, .. }, Outcome::Ok(Got::Count(count))) =
                     (&call.act, &call.outcome)
                 else {
                     continue;
                 };
+                // Whoever acks a lease that is over may be told that nothing was removed.
+                if *count == 0.0 && !lease.claims.is_empty() {
+                    continue;
+                }
                 let its_own = |claim: &usize| matches!(&self.call(*claim).act, Act::Claim { owner: holder, .. } if holder == owner);
                 if lease.claims.iter().any(its_own) {
                     continue;

@@ -326,8 +326,9 @@ impl Ledger {
         }
         let note = &self.leases[lease as usize];
         let ended = note.settled > 0 || note.maybe_settled || core.dropped;
-        let its_own = note.given > 0 && note.owner == Some(owner);
-        if n == 0 && its_own && ended { one(*core) } else { NONE }
+        let live = core.lease.is_some_and(|held| held.id == Some(lease));
+        // Whoever asks: it removes nothing.
+        if n == 0 && note.given > 0 && ended && !live { one(*core) } else { NONE }
     }
 
     /// Every way to explain `op` from `core`, with the help of calls without an answer: those of
