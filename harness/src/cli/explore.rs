@@ -6,9 +6,10 @@ use super::{Ended, Failure, span};
 use crate::adapter::{RunSpace, on_deep_stack};
 use crate::exit_code;
 use crate::explore::Terms;
+use crate::explore::crash::{Crashed, crash_states};
 use crate::explore::file::Replay;
 use crate::explore::generate::Scope;
-use crate::explore::search::{Ask, Finding, Progress, Searched, search};
+use crate::explore::search::{Ask, Bench as _, Finding, Progress, Searched, search};
 use crate::explore::shrink::SHRINK_RUNS_MAX;
 use crate::explore::stand::StandBench;
 use crate::pattern::Pattern;
@@ -27,6 +28,14 @@ use storeproof_reports::write_atomically;
 
 /// How many cases are run, unless told otherwise.
 const CASES: u64 = 200;
+/// How many cases there are to one operation whose crash states are built.
+const CASES_PER_CRASH: u64 = 20;
+/// The fewest and the most such operations.
+const CRASHES_MIN: u32 = 5;
+/// See [`CRASHES_MIN`].
+const CRASHES_MAX: u32 = 100;
+/// How many of the calls before a crash are told.
+const STEPS_TOLD_MAX: usize = 12;
 /// How often a plain line is said.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 /// The suites that are searched one call after the other, in one process.
@@ -111,12 +120,21 @@ fn explore(args: &Args) -> Ended {
     };
     let mut bench = StandBench(stand);
     let searched = args.search(&mut bench, &ask, &interrupted);
+    let crashed = match (&searched, single && has_files(&manifest)) {
+        (Ok(_), true) => Some(crash(&mut bench, &space, &ask)),
+        (Ok(_) | Err(_), _) => None,
+    };
     bench.0.finish();
     let searched = searched.map_err(|fault| Failure::not_judged(fault.to_string()))?;
+    let crashed = crashed.transpose().map_err(|fault| Failure::not_judged(fault.to_string()))?;
     let files = args.save(&searched.findings, seed, &manifest);
     let scope = Scope { terms: Terms::of(&manifest), single, several };
-    let (verdict, status) = verdict(&searched, &scope);
+    let crashed = crashed.flatten();
+    let (verdict, status) = verdict(&searched, crashed.as_ref(), &scope);
     let mut page = page(&searched, &scope, &manifest, seed);
+    if let Some(crashed) = &crashed {
+        page += &crash_page(crashed);
+    }
     for (number, (finding, file)) in (1..).zip(searched.findings.iter().zip(&files)) {
         page += &args.finding(number, finding, file.as_deref().ok(), searched.cases);
     }
@@ -126,6 +144,52 @@ fn explore(args: &Args) -> Ended {
         words::note(&why);
     }
     Ok(status)
+}
+
+/// Whether crash states can be built: the bytes are in files, if `store/open` says where.
+fn has_files(manifest: &Manifest) -> bool {
+    manifest.capabilities.durable
+}
+
+/// The crash states of a few operations; none where the subject says no root.
+fn crash(
+    bench: &mut StandBench,
+    space: &RunSpace,
+    ask: &Ask,
+) -> Result<Option<Crashed>, storeproof_contract::call::Fault> {
+    let operations = u32::try_from(ask.cases / CASES_PER_CRASH).unwrap_or(u32::MAX);
+    let operations = operations.clamp(CRASHES_MIN, CRASHES_MAX);
+    crash_states(bench.fresh()?, space.folder(), operations, ask.seed)
+}
+
+fn crash_page(crashed: &Crashed) -> String {
+    let mut out = format!(
+        "crash states: {} of {} operations, each opened again and judged",
+        crashed.states, crashed.operations
+    );
+    for (why, count) in &crashed.passed_over {
+        let _ = write!(out, "; {count} operations passed over ({why})");
+    }
+    out.push('\n');
+    for found in &crashed.findings {
+        let violation = &found.violation;
+        let _ = writeln!(
+            out,
+            "\ncrash in {}: {} ({})",
+            found.operation, violation.clause, violation.kind
+        );
+        let _ = writeln!(out, "  state: {}", terminal_text(&found.state));
+        let _ = writeln!(out, "  promised: {}", terminal_text(&violation.promised));
+        let _ = writeln!(out, "  seen: {}", terminal_text(&violation.seen));
+        let told = found.steps.len().saturating_sub(STEPS_TOLD_MAX);
+        if told > 0 {
+            let _ = writeln!(out, "  … {told} calls before");
+        }
+        for line in &found.steps[told..] {
+            let _ = writeln!(out, "  {}", terminal_text(line));
+        }
+    }
+    out
 }
 
 /// What a subject must declare for what was asked.
@@ -305,11 +369,11 @@ fn page(searched: &Searched, scope: &Scope, manifest: &Manifest, seed: u64) -> S
 }
 
 /// The last word, and the exit status.
-fn verdict(searched: &Searched, scope: &Scope) -> (String, u8) {
+fn verdict(searched: &Searched, crashed: Option<&Crashed>, scope: &Scope) -> (String, u8) {
     if searched.cases == 0 {
         return ("nothing ran".to_owned(), exit_code::NOTHING_RAN);
     }
-    let findings = searched.findings.len();
+    let findings = searched.findings.len() + crashed.map_or(0, |crashed| crashed.findings.len());
     if findings > 0 {
         let s = if findings == 1 { "" } else { "s" };
         return (format!("{findings} finding{s}"), exit_code::FINDING);

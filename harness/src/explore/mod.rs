@@ -2,6 +2,7 @@
 //! they run again on any subject.
 
 pub mod against;
+pub mod crash;
 pub mod file;
 pub mod generate;
 pub mod judge;
