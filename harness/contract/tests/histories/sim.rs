@@ -8,7 +8,7 @@ use storeproof_contract::mailbox::history::{Act, Call, Got, Outcome, Rules, Stam
 use storeproof_contract::mailbox::model::Model;
 use storeproof_contract::mailbox::moves::{Sent, at};
 use storeproof_contract::mailbox::store::{Address, ClaimAsk, LeaseId, MailboxStore, Millis, Seq};
-use storeproof_contract::sim::Clockwork;
+use storeproof_contract::sim::{Clockwork, World};
 
 /// What a simulated run is like.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub fn run(seed: u64, plan: &Plan) -> (Vec<Call>, Rules) {
     let mut sim = Sim {
         rng: Rng::with_seed(seed),
         plan: plan.clone(),
-        model: Model::new(Arc::new(Mutex::default()), Clockwork::Caller),
+        model: Model::new(Arc::new(Mutex::default()), World::new(Clockwork::Caller)),
         order: 0,
         ms: 1_000,
         calls: Vec::new(),
