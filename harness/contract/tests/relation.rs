@@ -37,6 +37,26 @@ fn forbidden(clause: &str, lines: &[Line]) {
 }
 
 #[test]
+fn only_a_lease_that_a_drop_has_ended_is_one_from_before_it() {
+    let lines = [
+        drop_box().count(0.0),
+        append("a", 1),
+        claim("ann", 0).gives("l", &[(1, "a")]),
+        claim("bob", 200).gives("k", &[(1, "a")]),
+        ack("ann", "l", 1).count(1.0).at(200),
+    ];
+    forbidden("mailbox/ownership/stale-ack-after-reclaim", &lines);
+    let before = [
+        append("a", 1),
+        claim("ann", 0).gives("l", &[(1, "a")]),
+        drop_box().count(1.0),
+        append("b", 2),
+        ack("ann", "l", 2).count(1.0),
+    ];
+    forbidden("mailbox/ownership/ack-after-drop", &before);
+}
+
+#[test]
 fn a_strangers_ack_of_a_live_lease_is_refused_though_the_box_was_dropped_once() {
     let stranger = ack("bob", "l", 1).count(0.0);
     let lines =

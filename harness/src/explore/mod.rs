@@ -17,6 +17,7 @@ pub mod sim;
 pub mod stand;
 pub mod tell;
 pub mod terms;
+pub mod unseen;
 
 pub use run::{End, Run, Told, run};
 pub use script::Script;

@@ -2,7 +2,7 @@
 //! the same kind of answer.
 //!
 //! Where calls overlap, a smaller script counts only if it shows the finding in [`RACE_HITS`] of at most
-//! [`RACE_RUNS`] runs.
+//! [`RACE_RUNS`] runs, or as often as the script that was found, where that shows it less often.
 
 use super::judge::Violation;
 use super::run::{End, Run, run};
@@ -49,16 +49,24 @@ pub fn shrink(
     seed: u64,
     runs: u32,
 ) -> Small {
-    let mut shrinker =
-        Shrinker { bench, seed, left: runs, script: script.clone(), violation: violation.clone() };
+    let mut shrinker = Shrinker {
+        bench,
+        seed,
+        left: runs,
+        race_hits: RACE_HITS,
+        script: script.clone(),
+        violation: violation.clone(),
+    };
     // Steps behind the answer that was forbidden were never carried out.
     if !script.is_concurrent()
         && let Some(at) = script.steps.iter().position(|step| Some(step.id) == last)
     {
         shrinker.script.steps.truncate(at + 1);
     }
-    let shows_itself = !script.is_concurrent() || shrinker.shows(&script.clone()).is_some();
-    if shows_itself {
+    if script.is_concurrent() {
+        shrinker.race_hits = shrinker.hits(script).min(RACE_HITS);
+    }
+    if shrinker.race_hits > 0 {
         loop {
             let before = shrinker.script.clone();
             shrinker.fewer_steps();
@@ -77,6 +85,8 @@ struct Shrinker<'b> {
     seed: u64,
     /// Runs that may still be made.
     left: u32,
+    /// How often a race must show the finding; 0 where the one that was found did not show it again.
+    race_hits: u32,
     script: Script,
     violation: Violation,
 }
@@ -93,10 +103,20 @@ impl Shrinker<'_> {
         }
     }
 
+    /// How often a race shows the finding in [`RACE_RUNS`] runs.
+    fn hits(&mut self, script: &Script) -> u32 {
+        let runs = RACE_RUNS.min(self.left);
+        self.left -= runs;
+        let seed = self.seed;
+        let shown =
+            (0..runs).filter(|round| self.run_once(script, seed ^ u64::from(*round)).is_some());
+        u32::try_from(shown.count()).unwrap_or(u32::MAX)
+    }
+
     /// What `script` was seen to break, if it is the same finding and shows often enough.
     fn shows(&mut self, script: &Script) -> Option<Violation> {
         let (hits_wanted, runs) =
-            if script.is_concurrent() { (RACE_HITS, RACE_RUNS) } else { (1, 1) };
+            if script.is_concurrent() { (self.race_hits, RACE_RUNS) } else { (1, 1) };
         let (mut hits, mut seen) = (0, None);
         for round in 0..runs {
             if self.left == 0 || hits + (runs - round) < hits_wanted {

@@ -29,6 +29,8 @@ pub(super) struct Past {
     gone_at_drop: u32,
     /// The leases that were given back.
     released: Vec<u32>,
+    /// The leases that a drop has ended.
+    dropped: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +60,7 @@ impl Past {
             Kind::Renewed { .. } => self.renewed = true,
             Kind::Dropped { .. } => {
                 (self.ended, self.gone_at_drop) = (Ended::ByDrop, after.gone);
+                self.dropped.extend(before.lease.and_then(|held| held.id));
             }
             Kind::Append { .. }
             | Kind::Null { .. }
@@ -256,7 +259,7 @@ fn acked(state: &State, op: &Op) -> Broken {
         (Some(_), _) if state.past.released.contains(&lease) => {
             ("mailbox/core/release", "a lease that was given back acks nothing")
         }
-        (Some(_), _) if core.dropped => {
+        (Some(_), _) if state.past.dropped.contains(&lease) => {
             ("mailbox/ownership/ack-after-drop", "a lease from before a drop acks nothing")
         }
         (Some(_), _) => ("mailbox/ownership/stale-ack-after-reclaim", refused),
