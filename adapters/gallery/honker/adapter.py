@@ -48,6 +48,7 @@ DATABASE = "honker.db"
 class HonkerMailbox(Mailbox):
     def __init__(self, folder: str) -> None:
         self._db = honker.open(str(Path(folder) / DATABASE))
+        self._db.queue("")  # honker makes its tables and its view with the first queue.
 
     def append(self, scope: str, handle: str, body: Json, now: int) -> int:
         return self._queue(scope, handle).enqueue(body)
@@ -99,7 +100,6 @@ class HonkerMailbox(Mailbox):
         return self._db.queue(_name(scope, handle))
 
     def _rows(self, scope: str, handle: str) -> list[dict[str, Any]]:
-        self._queue(scope, handle)  # The view is there once any queue was opened.
         return self._db.query(
             "SELECT id, payload FROM _honker_jobs WHERE queue = ? AND state <> 'dead' ORDER BY id",
             [_name(scope, handle)],

@@ -10,6 +10,8 @@ expect.toml name different clauses. Run it with `scripts/gallery certify honker`
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,10 +25,49 @@ import honker
 Show = Callable[[honker.Database], bool]
 SHOWN: dict[str, Show] = {}
 
+# A second process: calls of its own honker queue, one a line; jobs come back as their ids.
+PEER = """
+import honker, json, sys
+queue = honker.open(sys.argv[1]).queue(sys.argv[2], visibility_timeout_s=3600)
+for line in sys.stdin:
+    method, *arguments = json.loads(line)
+    answer = getattr(queue, method)(*arguments)
+    print(json.dumps([job.id for job in answer] if method == "claim_batch" else answer), flush=True)
+"""
 
-def shows(clause: str) -> Callable[[Show], Show]:
+
+class Peer:
+    def __init__(self, db: honker.Database, queue: str) -> None:
+        file = db.query("PRAGMA database_list")[0]["file"]
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", PEER, file, queue],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        print(f"    another process opens queue {queue!r}: pid {self._child.pid}")
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        self._child.stdin.write(json.dumps([method, *arguments]) + "\n")
+        self._child.stdin.flush()
+        return told(f"there: {method}{arguments}", json.loads(self._child.stdout.readline()))
+
+    def kill(self) -> None:
+        self._child.kill()
+        self._child.wait()
+        print(f"    kill -9 {self._child.pid}")
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.kill()
+        self._child.wait()
+        self._child.stdin.close()
+        self._child.stdout.close()
+
+
+def shows(*clauses: str) -> Callable[[Show], Show]:
     def register(show: Show) -> Show:
-        SHOWN[clause] = show
+        SHOWN.update({clause: show for clause in clauses})
         return show
 
     return register
@@ -193,6 +234,57 @@ def scopes_isolated(db: honker.Database) -> bool:
         db.query("SELECT id FROM _honker_jobs WHERE queue = ?", [acme.name]),
     )
     return acked == 2 and left == []
+
+
+@shows("mailbox/cross-process/lease-exclusion", "mailbox/cross-process/ack-visible")
+def rest_stays_claimed(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "m1 m2 m3")
+    held = claim(queue, "ann")
+    with Peer(db, "alpha") as peer:
+        fenced = peer.call("claim_batch", "bob", 32) == []
+        acked = told("ack_batch([1], 'ann')", queue.ack_batch([1], "ann"))
+        nothing = peer.call("claim_batch", "bob", 32) == []
+    return held == [1, 2, 3] and fenced and acked == 1 and nothing and left_claimed(queue, 2, 3)
+
+
+@shows("mailbox/cross-process/reap-keeps-peer-appends")
+def reap_keeps_peer_appends(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "old1 old2 old3 old4")
+    claim(queue, "ann")
+    told("ack_batch([1, 2], 'ann')", queue.ack_batch([1, 2], "ann"))
+    with Peer(db, "alpha") as peer:
+        there = []
+        for body in ("m1", "m2", "m3"):
+            told("sweep_expired()", queue.sweep_expired())
+            there.append(peer.call("enqueue", body))
+    return claim(queue, "bob") == there and left_claimed(queue, 3, 4)
+
+
+@shows("mailbox/cross-process/kill-mid-reap")
+def kill_mid_reap(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "m1 m2 m3 m4")
+    claim(queue, "ann")
+    told("ack_batch([1, 2], 'ann')", queue.ack_batch([1, 2], "ann"))
+    with Peer(db, "alpha") as peer:
+        peer.call("sweep_expired")
+        peer.kill()
+    return claim(queue, "bob") == [] and left_claimed(queue, 3, 4)
+
+
+@shows("mailbox/cross-process/reopen-across", "mailbox/cross-process/linearizable")
+def reopen_across(db: honker.Database) -> bool:
+    queue = box(db, "alpha", "m1 m2")
+    held = claim(queue, "ann")
+    with Peer(db, "alpha") as peer:
+        early = peer.call("enqueue", "early")
+        db.close()
+        print("    this process closes the database")
+        return held == [1, 2] and peer.call("claim_batch", "bob", 32) == [early]
+
+
+def left_claimed(queue: honker.Queue, *jobs: int) -> bool:
+    states = [told(f"the state of job {job}", queue.get_job(job)["state"]) for job in jobs]
+    return states == ["processing"] * len(jobs)
 
 
 def main() -> int:

@@ -5,14 +5,26 @@
 //
 //   node adapters/gallery/plainjob/by_hand.mjs
 
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { createInterface } from "node:readline/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import { better, Database, defineQueue, JobStatus, versions } from "./library.mjs";
 
 const QUIET = { error() {}, warn() {}, info() {}, debug() {} };
+
+// This file is also the second process: calls of its own plainjob queue, one a line.
+if (process.argv[2] === "peer") {
+  const queue = defineQueue({ connection: better(new Database(process.argv[3])), logger: QUIET });
+  for await (const line of createInterface({ input: process.stdin })) {
+    const [method, ...parameters] = JSON.parse(line);
+    console.log(JSON.stringify(queue[method](...parameters) ?? null));
+  }
+  process.exit(0);
+}
 
 const shown = {
   "mailbox/core/claim-fences"(queue) {
@@ -177,7 +189,96 @@ const shown = {
     told("the one sweep there is, for ann's job: requeueTimedOutJobs(300)", queue.requeueTimedOutJobs(300));
     return bob === 1 && status(queue, 1) === "Pending" && claim(queue, '["globex","inbox"]', "cid") === 1;
   },
+
+  "mailbox/cross-process/lease-exclusion": besideAnn,
+  "mailbox/cross-process/linearizable": besideAnn,
+
+  async "mailbox/cross-process/foreign-ack-across"(queue, _, connection) {
+    add(queue, "alpha", "m1");
+    claim(queue, "alpha", "ann");
+    await withPeer(connection, (peer) => peer.call("bob", "markJobAsDone", 1));
+    return status(queue, 1) === "Done";
+  },
+
+  async "mailbox/cross-process/expiry-visible"(queue, _, connection) {
+    add(queue, "alpha", "m1", "m2");
+    claim(queue, "alpha", "ann");
+    return withPeer(connection, async (peer) => {
+      const bob = await peer.call("bob", "getAndMarkJobAsProcessing", "alpha");
+      const fenced = status(queue, 1) === "Processing";
+      await wait(600);
+      console.log("    what timed out is claimable in every process; that is not what fails");
+      await peer.call("the sweep", "requeueTimedOutJobs", 300);
+      return bob?.id === 2 && fenced && claim(queue, "alpha", "cid") === 1;
+    });
+  },
+
+  async "mailbox/cross-process/reopen-across"(queue, reopen, connection) {
+    add(queue, "alpha", "m1", "m2");
+    claim(queue, "alpha", "ann");
+    return withPeer(connection, async (peer) => {
+      const again = reopen();
+      const bob = await peer.call("bob", "getAndMarkJobAsProcessing", "alpha");
+      return bob?.id === 2 && status(again, 1) === "Processing";
+    });
+  },
+
+  async "mailbox/cross-process/kill-mid-reap"(queue, _, connection) {
+    add(queue, "beta", "b1", "b2");
+    claim(queue, "beta", "ann");
+    await withPeer(connection, async (peer) => {
+      await peer.call("the sweep", "requeueTimedOutJobs", 3_600_000);
+      await peer.kill();
+    });
+    return status(queue, 1) === "Processing" && claim(queue, "beta", "bob") === 2;
+  },
+
+  async "mailbox/cross-process/kill-holding-lease"(queue, _, connection) {
+    add(queue, "alpha", "m1");
+    await withPeer(connection, async (peer) => {
+      await peer.call("bob", "getAndMarkJobAsProcessing", "alpha");
+      await peer.kill();
+    });
+    await wait(600);
+    told("requeueTimedOutJobs(300)", queue.requeueTimedOutJobs(300));
+    const free = status(queue, 1) === "Pending";
+    const acked = done(queue, 1, "somebody in the dead one's name").changes === 1;
+    return free && acked && claim(queue, "alpha", "cid") === undefined;
+  },
 };
+
+async function besideAnn(queue, _, connection) {
+  add(queue, "alpha", "m1", "m2");
+  const ann = claim(queue, "alpha", "ann");
+  return withPeer(connection, async (peer) => {
+    const bob = await peer.call("bob", "getAndMarkJobAsProcessing", "alpha");
+    return ann === 1 && bob?.id === 2 && status(queue, 1) === "Processing";
+  });
+}
+
+/** Hands `use` a second process that has the same file open. */
+async function withPeer({ filename }, use) {
+  const child = spawn(process.execPath, [process.argv[1], "peer", filename], { stdio: ["pipe", "pipe", "inherit"] });
+  const over = new Promise((resolve) => child.once("exit", resolve));
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  console.log(`    another process opens the file: pid ${child.pid}`);
+  const kill = async () => {
+    child.kill("SIGKILL");
+    await over;
+    console.log(`    kill -9 ${child.pid}`);
+  };
+  const call = async (who, method, ...parameters) => {
+    child.stdin.write(`${JSON.stringify([method, ...parameters])}\n`);
+    const { value } = await answers.next();
+    return told(`${who} there: ${method}(${parameters.map((one) => inspect(one)).join(", ")})`, JSON.parse(value));
+  };
+  try {
+    return await use({ call, kill });
+  } finally {
+    child.stdin.end();
+    await over;
+  }
+}
 
 function told(what, answer) {
   console.log(`    ${what}  ->  ${inspect(answer, { breakLength: Infinity })}`);
