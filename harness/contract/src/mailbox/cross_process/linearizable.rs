@@ -24,6 +24,8 @@ const WORKERS: usize = 2;
 const CALLS: usize = 50;
 /// How far beyond the usual time of a call a kill may come, as a share of it.
 const BEYOND: f64 = 1.2;
+/// How wide the picture of a violation is drawn, in characters.
+const PICTURE_CHARS: usize = 110;
 /// The most claims that empty one box at the end.
 const DRAIN_MAX: usize = 2_000;
 
@@ -149,18 +151,22 @@ fn drain(t: &mut Trial<'_>, recorded: &mut Recorded, store: &StoreRef, of: &Addr
     Err(Stop::Fault(Fault::new(FaultKind::Limit, message)))
 }
 
-fn told(_t: &mut Trial<'_>, violation: &Violation) -> Verdict {
+fn told(t: &mut Trial<'_>, violation: &Violation) -> Verdict {
+    let lanes = violation.lanes();
+    // The data of the picture is ours; if it had no JSON there would be none to draw.
+    t.draw(serde_json::to_value(&lanes).unwrap_or_default());
     broken(
         format!(
             "there is an order of all calls that the contract allows; here {}",
             violation.blame.promised
         ),
         format!(
-            "{} (see {}); no order of these {} calls is allowed, of {} on the box",
+            "{} (see {}); no order of these {} calls is allowed, of {} on the box:\n{}",
             violation.blame.seen,
             violation.blame.clause,
             violation.calls.len(),
-            violation.of_calls
+            violation.of_calls,
+            lanes.text(PICTURE_CHARS)
         ),
     )
 }
