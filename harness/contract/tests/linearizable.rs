@@ -4,7 +4,7 @@ mod histories;
 
 use histories::naive;
 use histories::sim::{Plan, run};
-use histories::{ack, append, claim, drop_box, reap};
+use histories::{ack, append, claim, drop_box, peek, reap};
 use proptest::prelude::*;
 use storeproof_contract::backend::Clock;
 use storeproof_contract::mailbox::history::{
@@ -310,4 +310,25 @@ fn what_was_not_found_out_is_no_verdict() {
     timeless[1].answered = None;
     let verdict = check(&timeless, &rules, &Limits::default());
     assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
+}
+
+#[test]
+fn a_small_history_does_not_forget_what_became_of_its_messages() {
+    // Bob was given the second message while ann held the first, and acked it. A peek that no longer
+    // shows it is no proof by itself: the ack is why, and must not be shrunk away from beside it.
+    let lines = [
+        append("a", 1).by(0, 1, 2),
+        append("b", 2).by(0, 3, 4),
+        append("c", 3).by(0, 5, 6),
+        claim("ann", 0).at_most(1).gives("l", &[(1, "a")]).by(1, 7, 8),
+        claim("bob", 0).at_most(1).gives("m", &[(2, "b")]).by(2, 9, 10),
+        ack("bob", "m", 2).count(1.0).by(2, 11, 12),
+        peek().shows(&[(1, "a"), (3, "c")]).by(0, 13, 14),
+    ];
+    let verdict = check(&calls(&lines), &Rules::new(Clock::Caller, 1), &Limits::default());
+    let Verdict::False(violation) = verdict else { panic!("{verdict:?}") };
+    let has = |wanted: &Call| violation.calls.iter().any(|call| call.sent == wanted.sent);
+    let all = calls(&lines);
+    assert!(!has(&all[6]) || has(&all[5]), "{violation:#?}");
+    assert!(has(&all[4]), "bob's claim is what no order explains: {violation:#?}");
 }

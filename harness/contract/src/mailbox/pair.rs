@@ -188,17 +188,7 @@ impl Trial<'_> {
         if same_messages(&found, &expected) {
             return Ok(());
         }
-        let lost: Vec<Sent> = expected
-            .iter()
-            .filter(|sent| !found.iter().any(|m| m.seq == sent.seq))
-            .cloned()
-            .collect();
-        let what = if lost.is_empty() {
-            format!("{of} held {}, not {}", shown(&found), shown(&expected))
-        } else {
-            format!("{of} held {}; lost: {}", shown(&found), shown(&lost))
-        };
-        broken(promised, what)
+        broken(promised, format!("{of}: {}", difference(&found, &expected)))
     }
 
     /// Sees to it that the survivor of a kill answers: it is asked to append to a box of its own up to
@@ -220,6 +210,38 @@ impl Trial<'_> {
         }
         Err(Stop::Undecided("the survivor of a kill was refused whatever it asked".to_owned()))
     }
+}
+
+/// Where what came and what had to come part.
+fn difference(found: &[Sent], expected: &[Sent]) -> String {
+    let is_in = |all: &[Sent], m: &Sent| all.iter().any(|other| other.seq == m.seq);
+    let missing: Vec<Sent> = expected.iter().filter(|m| !is_in(found, m)).cloned().collect();
+    let extra: Vec<Sent> = found.iter().filter(|m| !is_in(expected, m)).cloned().collect();
+    let mut said = Vec::new();
+    if !missing.is_empty() {
+        said.push(format!(
+            "{} of {} receipts were not delivered: {}",
+            missing.len(),
+            expected.len(),
+            shown(&missing)
+        ));
+    }
+    if !extra.is_empty() {
+        said.push(format!("delivered without a receipt: {}", shown(&extra)));
+    }
+    let pairs = found.iter().zip(expected).zip(1..);
+    if said.is_empty()
+        && let Some(((got, due), at)) = pairs.into_iter().find(|((got, due), _)| {
+            !same_messages(std::slice::from_ref(*got), std::slice::from_ref(*due))
+        })
+    {
+        let one = std::slice::from_ref;
+        said.push(format!("delivery {at} was {}, not {}", shown(one(got)), shown(one(due))));
+    }
+    if said.is_empty() {
+        said.push(format!("{} messages came, not {}", found.len(), expected.len()));
+    }
+    said.join("; ")
 }
 
 /// Bodies `<word>1`, `<word>2`, …

@@ -201,20 +201,35 @@ fn malformed(history: &[Call]) -> Option<String> {
 }
 
 fn check_box(history: &[Call], places: &[usize], rules: &Rules, steps: &mut u64) -> Verdict {
-    if let Some(evidence) = linear::breach(history, places, rules) {
-        let sub = Sub::of_evidence(history, &evidence, places.len());
+    let evidence = linear::breach(history, places, rules);
+    let told = |evidence: &linear::Evidence, steps: &mut u64| {
+        let sub = Sub::of_evidence(history, places, evidence);
         // What a check says is only believed where the search, on these few calls, says the same.
-        if let Some(violation) = sub.shrunk(rules, Some(evidence.breach), steps) {
-            return Verdict::False(Box::new(violation));
-        }
+        let violation = sub.shrunk(rules, Some(evidence.breach), steps)?;
+        Some(Verdict::False(Box::new(violation)))
+    };
+    // A drop that the evidence does not name may have taken what looks lost among these few calls.
+    let others_drop = |evidence: &linear::Evidence| {
+        places.iter().any(|at| history[*at].act == Act::Drop && !evidence.calls.contains(at))
+    };
+    if let Some(evidence) = evidence.as_ref().filter(|evidence| !others_drop(evidence))
+        && let Some(verdict) = told(evidence, steps)
+    {
+        return verdict;
     }
     match search(&mut Boxed::new(history, places, rules), steps) {
         Found::Order => Verdict::True,
-        Found::TooMuch => Verdict::Unknown(format!(
-            "the search for an order of the {} calls on {} took more steps than it may",
-            places.len(),
-            history[places[0]].of
-        )),
+        Found::TooMuch => {
+            let mut left = shrink::STEPS_MAX;
+            let verdict = evidence.as_ref().and_then(|evidence| told(evidence, &mut left));
+            verdict.unwrap_or_else(|| {
+                Verdict::Unknown(format!(
+                    "the search for an order of the {} calls on {} took more steps than it may",
+                    places.len(),
+                    history[places[0]].of
+                ))
+            })
+        }
         Found::Stuck(stuck) => {
             let sub = Sub::of_stuck(history, places, &stuck);
             let whole =

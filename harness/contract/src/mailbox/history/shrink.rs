@@ -47,9 +47,24 @@ impl Sub {
         Self { calls, of_calls }
     }
 
-    /// The calls and messages that a check named.
-    pub fn of_evidence(history: &[Call], evidence: &Evidence, of_calls: usize) -> Self {
-        let calls: Vec<Call> = evidence.calls.iter().map(|at| history[*at].clone()).collect();
+    /// The calls and messages that a check named, with every other call that says something of these
+    /// messages: what became of one of them must not look as if it never had.
+    pub fn of_evidence(history: &[Call], places: &[usize], evidence: &Evidence) -> Self {
+        let is_told =
+            |at: &usize| messages(&history[*at]).iter().any(|m| evidence.seqs.contains(&m.seq));
+        let leases: HashSet<&str> = places
+            .iter()
+            .filter(|at| is_told(at))
+            .filter_map(|at| lease_of(&history[*at]))
+            .collect();
+        let says = |at: &usize| {
+            let call = &history[*at];
+            evidence.calls.contains(at)
+                || call.outcome == Outcome::Unknown
+                || lease_of(call).is_some_and(|lease| leases.contains(lease))
+        };
+        let chosen = places.iter().filter(|at| says(at));
+        let calls: Vec<Call> = chosen.map(|at| history[*at].clone()).collect();
         let others: HashSet<u64> = calls
             .iter()
             .flat_map(messages)
@@ -58,7 +73,7 @@ impl Sub {
             .collect();
         let given = given(&calls);
         let calls = calls.iter().map(|call| without(call, &others, &given)).collect();
-        Self::new(calls, of_calls)
+        Self::new(calls, places.len())
     }
 
     /// What had been sent when the call that cannot come next was answered; what was answered later had
