@@ -332,3 +332,19 @@ fn a_small_history_does_not_forget_what_became_of_its_messages() {
     assert!(!has(&all[6]) || has(&all[5]), "{violation:#?}");
     assert!(has(&all[4]), "bob's claim is what no order explains: {violation:#?}");
 }
+
+#[test]
+fn a_lease_that_nobody_was_told_of_may_hold_an_append_that_nobody_was_told_of() {
+    // Found by the property above: both calls lost their answers, others were fenced, and the owner
+    // claims again and is given both messages.
+    let lines = [
+        append("a", 1).by(1, 1, 2),
+        append("b", 2).unknown().by(1, 3, 4),
+        claim("bob", 0).unknown().by(1, 5, 6),
+        claim("ann", 0).null().by(0, 8, 9),
+        claim("ann", 0).null().by(0, 10, 14),
+        claim("bob", 0).gives("l", &[(1, "a"), (2, "b")]).by(1, 12, 13),
+    ];
+    let verdict = check(&calls(&lines), &Rules::new(Clock::Caller, 1), &Limits::default());
+    assert_eq!(verdict, Verdict::True);
+}
