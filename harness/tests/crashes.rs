@@ -1,5 +1,5 @@
-//! Crash states over a real child: a store that mends a torn line survives all of them, one that starts
-//! empty or refuses to open does not.
+//! Crash states over a real child: a store that mends a torn line survives all of them; one that starts
+//! empty, refuses to open, or writes on behind it does not.
 
 mod support;
 
@@ -36,7 +36,12 @@ fn a_torn_last_line_is_mended_or_found() {
     let (status, page) = explored("mends");
     assert!(page.contains("crash states: ") && !page.contains("crash in "), "{page}");
     assert_eq!(status, Some(0), "{page}");
-    for (habit, words) in [("empty", "kill-mid-append"), ("refuses", "store/attach answered")] {
+    let habits = [
+        ("empty", "kill-mid-append"),
+        ("refuses", "store/attach answered"),
+        ("glues", "kill-mid-append"),
+    ];
+    for (habit, words) in habits {
         let (status, page) = explored(habit);
         assert_eq!(status, Some(1), "{page}");
         assert!(page.contains("crash in mailbox/append") && page.contains(words), "{page}");

@@ -2,6 +2,8 @@
 
 use super::launch::{Launch, StartError};
 use super::session::Session;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -170,9 +172,15 @@ impl Processes {
         let mut seen: BTreeMap<u64, String> = BTreeMap::new();
         seen.insert(u64::from(std::process::id()), "the bench itself".to_owned());
         for place in places {
-            let Some(session) = self.session(place) else { continue };
-            let id = session.process_id();
+            let Some(id) = self.session(place).map(|session| session.process_id()) else {
+                continue;
+            };
             let who = format!("process {}", Side(u8::try_from(place).unwrap_or(u8::MAX)).letter());
+            if !is_running(id) {
+                // In a container of its own that may be true.
+                self.notes
+                    .push(format!("{who} says that its pid is {id}; no such process is seen here"));
+            }
             if let Some(other) = seen.insert(id, who.clone()) {
                 let message = format!(
                     "{who} says that its pid is {id}, which is the pid of {other}: a clause about two \
@@ -290,6 +298,13 @@ impl Processes {
 
 /// A lane with its place in the race.
 type Numbered<'l> = (usize, Box<dyn Lane + 'l>);
+
+/// Whether a process of that number runs, whoever owns it.
+fn is_running(id: u64) -> bool {
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    // Not being allowed to signal it says that it is there.
+    pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(Errno::SRCH)))
+}
 
 /// One process with the lanes that call it.
 struct Racer<'s, 'l> {

@@ -19,7 +19,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use storeproof_contract::backend::{Backend, Clock, Side};
-use storeproof_contract::call::{Answer, Fault, FaultKind};
+use storeproof_contract::call::{Answer, Fault, FaultKind, RpcError};
 use storeproof_contract::json::Json;
 use storeproof_contract::mailbox::history::{Call, Rules, Stamp, When};
 
@@ -343,15 +343,7 @@ impl Drill<'_> {
             self.backend.call(Side::HERE, "store/attach", &json!({ "location": location }));
         let store = match attached {
             Answer::Result(result) => result["store"].as_str().unwrap_or_default().to_owned(),
-            Answer::Error(error) => {
-                return Ok(Some(Violation {
-                    clause: clause_of(method).to_owned(),
-                    kind: "attach/refusal".to_owned(),
-                    promised: "a storage opens again, whatever moment the crash came at".to_owned(),
-                    seen: format!("store/attach answered {}", error.to_json()),
-                    drawing: None,
-                }));
-            }
+            Answer::Error(error) => return Ok(Some(refused_attach(method, &error))),
             Answer::Fault(fault) => return Err(fault),
         };
         let sent = Stamp { order: self.order + 1, ms: params["now"].as_u64().unwrap_or(0) };
@@ -361,6 +353,21 @@ impl Drill<'_> {
         let mut cut = params.clone();
         cut["store"] = json!("before the crash");
         let mut seen = judge.see(&Call::read(method, &cut, &silent, when)?).err();
+        let mut store = store;
+        if seen.is_none() {
+            // What is written next must not be joined to what was torn; only who opens again can tell.
+            seen = self.appended_after(&store, judge)?;
+            self.backend.call(Side::HERE, "store/close", &json!({ "store": store }));
+            store = match self.backend.call(
+                Side::HERE,
+                "store/attach",
+                &json!({ "location": location }),
+            ) {
+                Answer::Result(result) => result["store"].as_str().unwrap_or_default().to_owned(),
+                Answer::Error(error) => return Ok(Some(refused_attach(method, &error))),
+                Answer::Fault(fault) => return Err(fault),
+            };
+        }
         for of in ["alpha", "beta"] {
             if seen.is_some() {
                 break;
@@ -369,6 +376,31 @@ impl Drill<'_> {
         }
         self.backend.call(Side::HERE, "store/close", &json!({ "store": store }));
         Ok(seen.map(|violation| Violation { clause: clause_of(method).to_owned(), ..violation }))
+    }
+
+    /// One more append to each box of the storage that was opened again.
+    fn appended_after(
+        &mut self,
+        store: &str,
+        judge: &mut Judge,
+    ) -> Result<Option<Violation>, Fault> {
+        for of in ["alpha", "beta"] {
+            let now = self.now();
+            let params = json!({
+                "scope": "default", "handle": of, "body": format!("after {of}"), "now": now,
+            });
+            let append = match self.call(store, "mailbox/append", &params) {
+                Ok(append) => append,
+                Err(Fault { kind: FaultKind::Errored, message }) => {
+                    return Ok(Some(unreadable(of, &message)));
+                }
+                Err(fault) => return Err(fault),
+            };
+            if let Err(violation) = judge.see(&append) {
+                return Ok(Some(violation));
+            }
+        }
+        Ok(None)
     }
 
     /// Claims and acks until `null`, when every lease from before has run out (by the caller's clock).
@@ -416,6 +448,16 @@ impl Drill<'_> {
             }
         }
         Err(Fault::new(FaultKind::Limit, format!("{DRAIN_MAX} claims and acks did not empty {of}")))
+    }
+}
+
+fn refused_attach(method: &str, error: &RpcError) -> Violation {
+    Violation {
+        clause: clause_of(method).to_owned(),
+        kind: "attach/refusal".to_owned(),
+        promised: "a storage opens again, whatever moment the crash came at".to_owned(),
+        seen: format!("store/attach answered {}", error.to_json()),
+        drawing: None,
     }
 }
 

@@ -1,5 +1,6 @@
 """A mailbox in a file: each change appends the whole state as one line. What it does with a last line
-that is cut short is its argument: `mends` it, starts `empty`, or `refuses` to open."""
+that is cut short is its argument: `mends` it, starts `empty`, `refuses` to open, or `glues` what comes
+next to it."""
 import base64
 import os
 import pickle
@@ -15,6 +16,14 @@ from storeproof_adapter import Capabilities, Opened, serve  # noqa: E402
 HABIT = sys.argv[1]
 
 
+def readable(line):
+    try:
+        pickle.loads(base64.b64decode(line, validate=True))
+    except Exception:
+        return False
+    return True
+
+
 class TornMailbox(memory_mailbox.MemoryMailbox):
     def __init__(self, path):
         super().__init__()
@@ -25,7 +34,9 @@ class TornMailbox(memory_mailbox.MemoryMailbox):
         if lines[-1] and HABIT == "empty":
             return
         whole = [line for line in lines[:-1] if line]
-        if lines[-1]:
+        if HABIT == "glues":
+            whole = [line for line in whole if readable(line)]
+        if lines[-1] and HABIT != "glues":
             os.truncate(path, sum(len(line) + 1 for line in lines[:-1]))
         if whole:
             self._boxes = pickle.loads(base64.b64decode(whole[-1]))

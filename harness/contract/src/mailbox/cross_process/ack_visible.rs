@@ -1,14 +1,15 @@
 //! An ack counts everywhere.
 
 use crate::clause::{Clause, Mutant};
-use crate::mailbox::moves::at;
+use crate::mailbox::model::not_held;
+use crate::mailbox::moves::{at, shown};
 use crate::mailbox::mutant::{altered, shared};
-use crate::mailbox::pair::MET_BY_HISTORIES;
+use crate::mailbox::pair::{MET_BY_HISTORIES, Pair};
 use crate::mailbox::store::{
     Address, ClaimAsk, Delivery, LeaseId, MailboxStore, Message, Millis, Seq,
 };
 use crate::subject::Reply;
-use crate::trial::{Trial, Verdict};
+use crate::trial::{Trial, Verdict, broken};
 use std::collections::BTreeMap;
 
 /// The clause.
@@ -22,6 +23,7 @@ pub static CLAUSE: Clause = Clause {
         "ann claims here and acks the first half: taken, with the right count",
         "the peer claims and acks until null: the second half, at once",
         "this side finds nothing left, also after reap",
+        "with durable: ann claims beta here, the peer appends to it, and ann acks there up to the new message: taken, and only what she was given goes",
     ],
     needs: None,
     check,
@@ -35,6 +37,16 @@ pub static CLAUSE: Clause = Clause {
             name: "delivers-what-it-once-saw",
             fault: "delivers again what a claim of its own process once delivered, though another process acked it and left the rest",
             make: shared::<OnceSeen>,
+        },
+        Mutant {
+            name: "acks-only-at-home",
+            fault: "takes an ack only in the process that gave the lease",
+            make: shared::<AtHomeOnly>,
+        },
+        Mutant {
+            name: "over-reach-away-from-home",
+            fault: "removes everything up to upTo where the ack comes from another process than the claim",
+            make: shared::<OverReachesAway>,
         },
     ],
     never_sole: Some(MET_BY_HISTORIES),
@@ -56,7 +68,27 @@ fn check(t: &mut Trial<'_>) -> Verdict {
     t.holds_exactly(&pair.b, &alpha, rest, promised)?;
     t.reap(&pair.a)?;
     t.holds_exactly(&pair.a, &alpha, &[], promised)?;
-    t.holds_exactly(&pair.b, &alpha, &[], promised)
+    t.holds_exactly(&pair.b, &alpha, &[], promised)?;
+    if t.caps().durable { settled_elsewhere(t, &pair) } else { Ok(()) }
+}
+
+/// A lease is its owner's, not a process's: it survives the process that gave it, so it can be settled
+/// in any. What was appended after the claim is beyond its reach there too.
+fn settled_elsewhere(t: &mut Trial<'_>, pair: &Pair) -> Verdict {
+    let beta = at("beta");
+    t.append_many(&pair.a, &beta, "m", 2)?;
+    let lease = t.claim_some(&pair.a, &beta, "ann", "waiting messages are claimable")?;
+    let late = t.append_many(&pair.b, &beta, "late", 1)?;
+    let count = lease.messages.len();
+    t.ack_counted(&pair.b, &lease, late[0].seq, count)?;
+    let left = t.drain(&pair.a, &beta)?;
+    if left.iter().any(|m| m.seq == late[0].seq) {
+        return Ok(());
+    }
+    broken(
+        "an ack removes only what its lease delivered, in whichever process it is made",
+        format!("{} was gone after the ack; left was {}", shown(&late), shown(&left)),
+    )
 }
 
 altered!(LocalAcks remembers BTreeMap<Address, Vec<Seq>> {
@@ -121,5 +153,39 @@ altered!(OnceSeen remembers Vec<Message> {
     fn drop_box(&mut self, of: &Address, now: Millis) -> Reply<u64> {
         self.0.state().scrap.retain(|(at, _)| at != of);
         self.0.drop_box(of, now)
+    }
+});
+
+/// The leases that this process gave, by their ids.
+fn note_given(given: &mut Vec<String>, found: Option<&Delivery>) {
+    given.extend(found.map(|found| found.lease.0.clone()));
+}
+
+altered!(AtHomeOnly remembers Vec<String> {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let found = self.0.claim(from, ask, now)?;
+        note_given(&mut self.1, found.as_ref());
+        Ok(found)
+    }
+    fn ack(&mut self, of: &Address, owner: &str, lease: &LeaseId, up_to: Seq, now: Millis) -> Reply<u64> {
+        if !self.1.contains(&lease.0) {
+            return Err(not_held());
+        }
+        self.0.ack(of, owner, lease, up_to, now)
+    }
+});
+
+altered!(OverReachesAway remembers Vec<String> {
+    fn claim(&mut self, from: &Address, ask: &ClaimAsk, now: Millis) -> Reply<Option<Delivery>> {
+        let found = self.0.claim(from, ask, now)?;
+        note_given(&mut self.1, found.as_ref());
+        Ok(found)
+    }
+    fn ack(&mut self, of: &Address, owner: &str, lease: &LeaseId, up_to: Seq, now: Millis) -> Reply<u64> {
+        let acked = self.0.ack(of, owner, lease, up_to, now)?;
+        if !self.1.contains(&lease.0) {
+            self.0.with_box(of, |b| b.messages.retain(|m| m.seq > up_to));
+        }
+        Ok(acked)
     }
 });

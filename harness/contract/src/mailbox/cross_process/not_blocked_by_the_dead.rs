@@ -2,6 +2,7 @@
 
 use crate::call::{Fault, FaultKind, Refusal};
 use crate::clause::{Clause, Mutant};
+use crate::host::Nothing;
 use crate::json::Json;
 use crate::mailbox::model::Model;
 use crate::mailbox::moves::at;
@@ -26,8 +27,8 @@ pub static CLAUSE: Clause = Clause {
     statement: "A process that answered before another one was killed goes on answering after it.",
     why: "A lock file that outlives its owner stops every agent on the machine until somebody deletes it by hand, at night.",
     steps: &[
-        "this process appends to alpha: answered; the peer is killed (SIGKILL) at a random point inside an append, claim, drop or reap",
-        "this process appends to alpha again; where it is refused, or does not answer for a whole deadline, it is tried three times, a deadline apart",
+        "this process appends to alpha, claims it and reaps: answered; the peer is killed (SIGKILL) at a random point inside an append, claim, drop or reap",
+        "this process does the same again; where it is refused, or does not answer for a whole deadline, it is tried three times, a deadline apart",
         "only if all three fail while it still answers for a storage that the dead one never touched, it counts as blocked",
     ],
     needs: None,
@@ -50,7 +51,10 @@ pub static CLAUSE: Clause = Clause {
 fn check(t: &mut Trial<'_>) -> Verdict {
     let mut pair = t.pair()?;
     let alpha = at("alpha");
-    t.append(&pair.a, &alpha, "m")?;
+    if let Err(refusal) = tried(t, &pair.a, &alpha)? {
+        let seen = format!("with nobody dead yet, a call was {refusal}");
+        return broken("an append, a claim and a reap are not refused", seen);
+    }
     for round in 1..=t.kill_rounds() {
         let common = json!({
             "store": pair.b.id, "scope": alpha.scope.0, "handle": alpha.handle.0,
@@ -78,7 +82,7 @@ fn check(t: &mut Trial<'_>) -> Verdict {
             return broken(
                 "a process goes on answering after another one was killed",
                 format!(
-                    "an append that was answered before the peer was killed in {method} {how}, \
+                    "an append, a claim or a reap that was answered before the peer was killed in {method} {how}, \
                      {ROUNDS} times of {ROUNDS}, while a storage that the peer never touched answered"
                 ),
             );
@@ -120,14 +124,24 @@ fn blocked(t: &mut Trial<'_>, pair: &mut Pair, of: &Address) -> Result<Option<St
     Ok(Some(how))
 }
 
+/// An append, a claim and a reap, each of which was answered before anybody died.
 fn tried(t: &mut Trial<'_>, store: &StoreRef, of: &Address) -> Result<Result<(), Refusal>, Stop> {
-    Ok(t.append_with(store, of, &Json::from("after"), false)?.map(|_| ()))
+    if let Err(refusal) = t.append_with(store, of, &Json::from("after"), false)? {
+        return Ok(Err(refusal));
+    }
+    // Whether it gets a lease or null: the dead one may have held the box.
+    let ttl_ms = Json::from(t.short_ttl_ms());
+    if let Err(refusal) = t.raw_claim(store, of, "survivor", &ttl_ms, None, false)? {
+        return Ok(Err(refusal));
+    }
+    let params = json!({ "store": store.id, "now": t.now_ms() });
+    Ok(t.ask::<Nothing>(store.side, "mailbox/reap", params, false)?.map(|_| ()))
 }
 
 /// The same process must answer for another storage; otherwise it is not the dead one that blocks it.
 fn answers_elsewhere(t: &mut Trial<'_>, pair: &Pair) -> Verdict {
     let other = t.open_on(pair.a.side)?;
-    let answered = t.append_with(&other, &at("alpha"), &Json::from("elsewhere"), false)?;
+    let answered = tried(t, &other, &at("alpha"))?;
     t.close(&other)?;
     match answered {
         Ok(_) => Ok(()),
