@@ -8,8 +8,13 @@ use histories::{ack, append, claim, drop_box, reap};
 use proptest::prelude::*;
 use storeproof_contract::backend::Clock;
 use storeproof_contract::mailbox::history::{
-    Act, Breach, Call, Got, Limits, Outcome, Rules, Verdict, check, is_linearizable,
+    Act, Breach, Call, Got, Lanes, Limits, Outcome, Rules, Verdict, check, is_linearizable,
 };
+
+/// How many cases: `PROPTEST_CASES` for a long run.
+fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
 
 fn plans() -> impl Strategy<Value = Plan> {
     (
@@ -20,15 +25,20 @@ fn plans() -> impl Strategy<Value = Plan> {
         any::<(bool, bool)>(),
     )
         .prop_map(
-            |((lanes, boxes, calls), clock, kill_one_in, ttl_ms_max, (capped, rare_calls))| Plan {
-                lanes,
-                boxes,
-                calls,
-                clock,
-                kill_one_in,
-                ttl_ms_max,
-                capped,
-                rare_calls,
+            |((lanes, boxes, calls), clock, kill_one_in, ttl_ms_max, (capped, rare_calls))| {
+                let (plain, consumers) = (false, lanes);
+                Plan {
+                    lanes,
+                    boxes,
+                    calls,
+                    clock,
+                    kill_one_in,
+                    ttl_ms_max,
+                    capped,
+                    rare_calls,
+                    plain,
+                    consumers,
+                }
             },
         )
 }
@@ -44,6 +54,8 @@ fn tiny() -> impl Strategy<Value = Plan> {
             ttl_ms_max,
             capped: false,
             rare_calls: true,
+            plain: false,
+            consumers: lanes,
         })
 }
 
@@ -114,7 +126,7 @@ fn agree(history: &[Call], rules: &Rules) -> Result<bool, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(cases(400)))]
 
     #[test]
     fn what_the_model_does_is_always_allowed(plan in plans(), seed in any::<u64>()) {
@@ -137,7 +149,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(3_000)))]
 
     #[test]
     fn tiny_histories_are_what_every_order_says(
@@ -154,8 +166,16 @@ proptest! {
         history.retain(|call| call.act != Act::Reap);
         if !history.is_empty() {
             let ours = agree(&history, &rules)?;
-            prop_assert_eq!(ours, naive::some_order(&history), "every order, of {:#?}", history);
-            prop_assert_eq!(ours, naive::todc(&history), "todc-utils, of {:#?}", history);
+            let (every, todc) = (naive::some_order(&history), naive::todc(&history));
+            prop_assert_eq!(every, todc, "the oracles differ on {:#?}", history);
+            let unanswered = |fits: fn(&Act) -> bool| {
+                history.iter().any(|call| call.outcome == Outcome::Unknown && fits(&call.act))
+            };
+            // A lease that nobody was told of on a message that nobody ever sees: we do not ask where
+            // the message went. That is more than the contract allows, and never less.
+            let lenient = unanswered(|act| matches!(act, Act::Append { .. }))
+                && unanswered(|act| matches!(act, Act::Claim { .. }));
+            prop_assert!(ours == every || (lenient && ours), "ours {ours}, of {history:#?}");
         }
     }
 }
@@ -220,6 +240,39 @@ fn every_kind_of_breach_is_seen_and_made_small() {
     let refused = ack("ann", "l", 2).refused().by(2, 9, 10);
     short(Breach::Refused, &core("lease-lives-to-expiry"), &with(&[taken, refused]), 3);
     short(Breach::Refused, &core("reap-harmless"), &with(&[reap().refused().by(3, 5, 6)]), 1);
+}
+
+#[test]
+fn a_violation_is_drawn_lane_by_lane() {
+    let lines = [
+        append("a", 1).by(0, 1, 2),
+        claim("ann", 0).gives("l", &[(1, "a")]).by(1, 3, 5),
+        claim("bob", 0).null().by(0, 4, 90),
+        ack("ann", "l", 1).count(1.0).by(1, 6, 7),
+        claim("bob", 0).gives("m", &[(1, "a")]).by(2, 8, 9),
+    ];
+    let lanes = Lanes::of(&calls(&lines), Some(4));
+    let drawn = lanes.text(100);
+    let expected = "
+     process 0, lane 0              process 1, lane 1              process 2, lane 2
+  1  ● append \"a\" → #1
+  2                                 ┌ ann claims for 100 ms
+  3  ┌ bob claims for 100 ms        │
+  2  │                              └ l [#1 \"a\"]
+  4  │                              ● ann acks l up to #1 → 1
+  5  │                                                             ● ✗ bob claims for 100 ms → m…
+  3  └ null
+  1  append \"a\" → #1
+  2  ann claims for 100 ms → l [#1 \"a\"]
+  3  bob claims for 100 ms → null
+  4  ann acks l up to #1 → 1
+✗ 5  bob claims for 100 ms → m [#1 \"a\"]
+";
+    assert_eq!(format!("\n{drawn}"), expected, "{drawn}");
+    assert!(drawn.lines().all(|line| line.chars().count() <= 100));
+    let json = serde_json::to_value(&lanes).expect("plain data");
+    assert_eq!(json["rows"][4]["bad"], true);
+    assert_eq!(json["rows"][2]["end"], 9);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The contract once more, in plain collections, for the caller's clock with a granularity of 1: slow,
 //! obvious, and written apart from the relation that it is held against.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "a short oracle names what it knows")]
+
 use std::collections::BTreeSet;
 use storeproof_contract::mailbox::history::{Act, Call, Got, Outcome};
 use todc_utils::{Action, History, Specification, WGLChecker};

@@ -25,6 +25,10 @@ pub struct Plan {
     pub capped: bool,
     /// Whether there are drops, peeks and reaps.
     pub rare_calls: bool,
+    /// Whether the model's claim is taken as it is, without the freedoms that it does not take.
+    pub plain: bool,
+    /// So many of the workers claim; the others only append.
+    pub consumers: usize,
 }
 
 #[derive(Clone)]
@@ -138,6 +142,9 @@ impl Sim {
     fn draw(&mut self, lane: usize, of: &Address) -> Act {
         let owner = format!("w{lane}");
         let ttl_ms = 1 + self.rng.u64(..self.plan.ttl_ms_max);
+        if lane >= self.plan.consumers {
+            return Act::Append { body: json!(format!("m{}", self.calls.len())) };
+        }
         let rare = if self.plan.rare_calls { self.rng.u32(..60) } else { 60 };
         match rare {
             0 => return Act::Drop,
@@ -221,7 +228,7 @@ impl Sim {
         now: Millis,
     ) -> Result<Got, storeproof_contract::subject::StoreError> {
         let live = self.model.with_box(of, |b| b.live(now).cloned());
-        if live.is_some_and(|held| held.owner == owner) {
+        if !self.plan.plain && live.is_some_and(|held| held.owner == owner) {
             if self.rng.bool() {
                 let expiry = Millis(now.0 + ttl_ms);
                 self.model.with_box(of, |b| {

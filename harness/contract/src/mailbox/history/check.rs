@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// How many steps the search may take over all boxes, unless told otherwise: a good history takes one
 /// a call.
-pub const SEARCH_STEPS_MAX: u64 = 5_000_000;
+pub const SEARCH_STEPS_MAX: u64 = 2_000_000;
 /// The most calls of one history.
 pub const CALLS_MAX: usize = 4_000_000;
 

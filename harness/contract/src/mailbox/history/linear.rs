@@ -403,11 +403,11 @@ impl<'a> Pages<'a> {
         })
     }
 
-    /// Whether the claim's owner was ever given a lease here.
+    /// Whether the claim's owner was ever given a lease here, or may have been.
     fn is_holder(&self, place: usize) -> bool {
         let Act::Claim { owner, .. } = &self.call(place).act else { return false };
-        self.leases.values().flat_map(|lease| lease.claims.first()).any(|claim| {
-            matches!(&self.call(*claim).act, Act::Claim { owner: holder, .. } if holder == owner)
+        self.owners.get(owner.as_str()).is_some_and(|claims| {
+            claims.places.iter().any(|at| self.call(*at).outcome != Outcome::Ok(Got::Null))
         })
     }
 

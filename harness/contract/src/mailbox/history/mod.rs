@@ -9,6 +9,7 @@ mod act;
 mod blame;
 mod boxed;
 mod check;
+mod lanes;
 mod linear;
 mod reading;
 mod relation;
@@ -21,4 +22,5 @@ pub use blame::Blame;
 pub use check::{
     Breach, CALLS_MAX, Limits, SEARCH_STEPS_MAX, Verdict, Violation, check, is_linearizable,
 };
-pub use spec::{State, blame};
+pub use lanes::{Lanes, Row};
+pub use spec::{State, advance, blame};

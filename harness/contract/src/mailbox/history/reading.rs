@@ -54,6 +54,10 @@ impl Reader {
             Outcome::Refused(_) => self.refused(&call.act),
             Outcome::Unknown => self.unanswered(&call.act),
         };
+        if let Kind::Maybe(Maybe::Append { .. }) = kind {
+            let first = &mut self.ledger.first_maybe_append;
+            *first = (*first).min(call.sent.order);
+        }
         Op {
             sent: call.sent,
             answered: call.answered.unwrap_or(NEVER),

@@ -13,9 +13,6 @@ use super::act::{Rules, Stamp};
 use crate::backend::Clock;
 use std::collections::{HashMap, HashSet};
 
-/// The most states in which one answer is explained by calls without an answer.
-const EXPLAINING_STATES_MAX: usize = 20_000;
-
 /// One box as the contract sees it. Numbers count the ledger's seqs from the lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Core {
@@ -170,6 +167,9 @@ pub(super) struct Ledger {
     /// Those that only deliveries show, with their bodies' number: an append without an answer.
     pub orphans: HashMap<u64, u32>,
     pub leases: Vec<LeaseNote>,
+    /// When the first append without an answer was sent: from then on a message that nobody ever sees
+    /// may wait. (That it would have to be seen or dropped one day is not held against anybody.)
+    pub first_maybe_append: u64,
 }
 
 /// One way to explain an answer: the state after it, and the calls without an answer that it takes,
@@ -201,7 +201,13 @@ impl Core {
 
 impl Ledger {
     pub fn new(rules: Rules) -> Self {
-        Self { rules, seqs: Vec::new(), orphans: HashMap::new(), leases: Vec::new() }
+        Self {
+            rules,
+            seqs: Vec::new(),
+            orphans: HashMap::new(),
+            leases: Vec::new(),
+            first_maybe_append: u64::MAX,
+        }
     }
 
     /// How many of the ledger's seqs are at most `seq`.
@@ -271,10 +277,12 @@ impl Ledger {
     /// A claim that was answered `null`: the box was empty, or fenced. Where its own holder asks again,
     /// expiry may have moved.
     fn null(&self, core: &Core, op: &Op, owner: u32, ttl_ms: u64) -> Next {
-        if core.waiting() == 0 {
-            return one(*core);
-        }
         match &core.lease {
+            // Empty, as far as anybody saw; but a lease may lie on a message that nobody saw.
+            Some(held) if core.waiting() == 0 && (held.owner != owner || surely_dead(held, op)) => {
+                one(*core)
+            }
+            None if core.waiting() == 0 => one(*core),
             Some(held) if surely_dead(held, op) => NONE,
             Some(held) if held.owner == owner => {
                 one(self.widened(core, held, (op.sent.ms, op.answered.ms), ttl_ms))
@@ -332,7 +340,8 @@ impl Ledger {
     }
 
     /// Every way to explain `op` from `core`, with the help of calls without an answer: those of
-    /// `maybes` that are `free` and were sent before `before`. `None` where there is too much to look at.
+    /// `maybes` that are `free` and were sent before `before`. Each state that it looks at on the way costs
+    /// one of `steps`; `None` where there are not enough.
     pub fn ways(
         &self,
         core: &Core,
@@ -340,6 +349,7 @@ impl Ledger {
         maybes: &[Op],
         free: &dyn Fn(u32) -> bool,
         before: u64,
+        steps: &mut u64,
     ) -> Option<Vec<Way>> {
         let mut ways = Vec::new();
         note(&mut ways, self.step(core, op), &[]);
@@ -349,16 +359,17 @@ impl Ledger {
             .map(|(at, _)| at)
             .collect();
         if ways.is_empty() {
-            return self.helped(core, op, maybes, &open);
+            return self.helped(core, op, maybes, &open, steps);
         }
         // Allowed without any of them, and yet these may have come first and made a difference.
         for at in open {
             let other = &maybes[at as usize];
             let matters = match (op.kind, other.kind) {
                 (Kind::Append { .. }, Kind::Maybe(Maybe::Drop)) => true,
-                (Kind::Delivery { owner, .. }, Kind::Maybe(Maybe::Claim { owner: o, .. })) => {
-                    owner == o
-                }
+                (
+                    Kind::Delivery { owner, .. } | Kind::Null { owner, .. },
+                    Kind::Maybe(Maybe::Claim { owner: o, .. }),
+                ) => owner == o,
                 _ => false,
             };
             if matters {
@@ -371,7 +382,14 @@ impl Ledger {
     }
 
     /// The ways to explain `op` that take some of `open`, none of them in vain.
-    fn helped(&self, core: &Core, op: &Op, maybes: &[Op], open: &[u32]) -> Option<Vec<Way>> {
+    fn helped(
+        &self,
+        core: &Core,
+        op: &Op,
+        maybes: &[Op],
+        open: &[u32],
+        steps: &mut u64,
+    ) -> Option<Vec<Way>> {
         let mut ways = Vec::new();
         if self.is_hopeless(core, op) {
             return Some(ways);
@@ -390,9 +408,7 @@ impl Ledger {
                     if !seen.insert((core, key)) {
                         continue;
                     }
-                    if seen.len() > EXPLAINING_STATES_MAX {
-                        return None;
-                    }
+                    *steps = steps.checked_sub(1)?;
                     let next = self.step(&core, op);
                     if next != NONE {
                         note(&mut ways, next, &used);
@@ -416,6 +432,8 @@ impl Ledger {
             Kind::Delivery { from, len, .. } | Kind::Peeked { from, len } if len > 0 => {
                 from < core.gone || (from + len > core.last && !is_next_orphan())
             }
+            // Nothing is left to count once an unanswered ack or drop has ended the lease.
+            Kind::Acked { count: 0, .. } => false,
             Kind::Acked { owner, lease, up_to, count } => {
                 core.held_by(owner, lease).is_none_or(|held| {
                     count != self.count_to(up_to).clamp(core.gone, held.upto) - core.gone
@@ -425,21 +443,37 @@ impl Ledger {
                 core.held_by(owner, lease).is_none()
             }
             Kind::Impossible => true,
-            _ => false,
+            Kind::Delivery { .. }
+            | Kind::Peeked { .. }
+            | Kind::Null { .. }
+            | Kind::Refused { .. }
+            | Kind::Dropped { .. }
+            | Kind::Nothing
+            | Kind::Maybe(_) => false,
         }
     }
 
     /// The states after `maybe`, a call without an answer, happened right before `op`; none where it
     /// has no effect there.
     fn effects(&self, core: &Core, maybe: &Op, op: &Op) -> Next {
-        match maybe.kind {
-            Kind::Maybe(Maybe::Append { body }) => [self.perhaps_appended(core, body, op), None],
-            Kind::Maybe(_) if core.loose > 0 => NONE,
-            Kind::Maybe(Maybe::Claim { owner, ttl_ms, max }) => {
+        let Kind::Maybe(asked) = maybe.kind else { return NONE };
+        match asked {
+            Maybe::Append { body } => [self.perhaps_appended(core, body, op), None],
+            Maybe::Claim { .. }
+            | Maybe::Ack { .. }
+            | Maybe::Release { .. }
+            | Maybe::Renew { .. }
+            | Maybe::Drop
+                if core.loose > 0 =>
+            {
+                NONE
+            }
+            Maybe::Claim { owner, ttl_ms, max } => {
                 self.perhaps_claimed(core, maybe, op, (owner, ttl_ms, max))
             }
-            Kind::Maybe(asked) => [self.perhaps_ended(core, maybe, op, asked), None],
-            _ => NONE,
+            Maybe::Ack { .. } | Maybe::Release { .. } | Maybe::Renew { .. } | Maybe::Drop => {
+                [self.perhaps_ended(core, maybe, op, asked), None]
+            }
         }
     }
 
@@ -475,12 +509,10 @@ impl Ledger {
         }
         let fenced = core.lease.as_ref().is_some_and(|held| self.surely_live(held, op));
         // Only a claim can tell that a lease is there of which nobody was told.
-        let shows = match op.kind {
-            Kind::Null { .. } => true,
-            Kind::Delivery { owner: other, .. } => other == owner,
-            _ => false,
-        };
-        if shows && !fenced && core.waiting() > 0 {
+        let shows = matches!(op.kind, Kind::Null { .. })
+            || matches!(op.kind, Kind::Delivery { owner: other, .. } if other == owner);
+        let waits = core.waiting() > 0 || self.first_maybe_append < op.answered.order;
+        if shows && !fenced && waits {
             let upto = core.last.min(core.gone.saturating_add(max));
             let held = self.leased(maybe, (maybe.sent.ms, until_ms), owner, ttl_ms, upto);
             next[1] = Some(Core { lease: Some(held), ..*core });
@@ -563,6 +595,8 @@ impl Ledger {
 fn may_help(maybe: &Op, op: &Op) -> bool {
     let Kind::Maybe(asked) = maybe.kind else { return false };
     match (op.kind, asked) {
+        (Kind::Acked { count: 0, .. }, Maybe::Drop) => true,
+        (Kind::Acked { count: 0, lease, .. }, Maybe::Ack { lease: other, .. }) => other == lease,
         (Kind::Append { .. }, Maybe::Append { .. } | Maybe::Drop) => true,
         (Kind::Append { .. }, _) => false,
         (Kind::Null { .. } | Kind::Refused { .. }, _) => !matches!(asked, Maybe::Append { .. }),
@@ -584,7 +618,8 @@ fn may_help(maybe: &Op, op: &Op) -> bool {
 /// have ended the lease that kept the first from its own.
 fn is_new(used: &[u32], at: u32, maybes: &[Op]) -> bool {
     let is_claim = |at: &u32| matches!(maybes[*at as usize].kind, Kind::Maybe(Maybe::Claim { .. }));
-    !used.contains(&at) && !(is_claim(&at) && used.iter().filter(|at| is_claim(at)).count() >= 2)
+    let claims = used.iter().filter(|at| is_claim(at)).count();
+    !used.contains(&at) && (claims < 2 || !is_claim(&at))
 }
 
 /// Whether `op` was sent after the lease had certainly expired.

@@ -10,7 +10,7 @@ use super::blame::Blame;
 use super::boxed::{Boxed, messages};
 use super::check::{Breach, Violation};
 use super::linear::Evidence;
-use super::spec::{State, blame};
+use super::spec::{State, advance, blame};
 use super::wgl::{Found, Stuck, search};
 use crate::mailbox::delivery::Sent;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -18,10 +18,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// How many smaller histories are tried.
 const TRIES_MAX: usize = 3_000;
 /// How many steps all these searches may take.
-pub(super) const STEPS_MAX: u64 = 5_000_000;
+pub(super) const STEPS_MAX: u64 = 1_000_000;
 /// How long a history may be for which the clause is looked up at each try: a smaller one must break the
 /// same.
 const SAME_CLAUSE_CALLS_MAX: usize = 200;
+
+/// In how many states the search for a clause believes the box at once.
+const STATES_MAX: usize = 16;
 
 /// Some calls of one box.
 #[derive(Clone)]
@@ -101,8 +104,8 @@ impl Sub {
         };
         let mut states = vec![State::new(rules.clone())];
         for at in &order {
-            let call = &self.calls[*at];
-            let stepped: Vec<State> = states.iter().flat_map(|state| state.step(call)).collect();
+            let mut stepped = advance(&states, &self.calls[*at]);
+            stepped.truncate(STATES_MAX);
             if !stepped.is_empty() {
                 states = stepped;
             }
@@ -125,7 +128,7 @@ impl Shrinking<'_> {
     fn run(&mut self) {
         loop {
             let before = self.size();
-            let units = self.sub.units();
+            let units = self.sub.units(self.rules);
             let mut chunk = units.len().div_ceil(2).max(1);
             loop {
                 self.pass(chunk);
@@ -150,7 +153,7 @@ impl Shrinking<'_> {
     fn pass(&mut self, chunk: usize) {
         let mut at = 0;
         loop {
-            let units = self.sub.units();
+            let units = self.sub.units(self.rules);
             let Some(some) = units.get(at..(at + chunk).min(units.len())).filter(|s| !s.is_empty())
             else {
                 return;
@@ -245,7 +248,7 @@ fn without(call: &Call, gone: &HashSet<u64>, given: &HashMap<String, Vec<Sent>>)
 
 impl Sub {
     /// What can be taken away, by the time at which it came.
-    fn units(&self) -> Vec<Unit> {
+    fn units(&self, rules: &Rules) -> Vec<Unit> {
         let mut units = Vec::new();
         let mut leases: BTreeSet<&str> = BTreeSet::new();
         let mut seen: BTreeSet<u64> = BTreeSet::new();
@@ -262,7 +265,7 @@ impl Sub {
             }
             let orphans = messages(call).iter().filter(|m| seen.insert(m.seq));
             units.extend(orphans.map(|m| Unit::Message(m.seq)));
-            if self.changes_nothing(call) {
+            if self.changes_nothing(call, rules) {
                 units.push(Unit::Call(at));
             }
         }
@@ -270,17 +273,48 @@ impl Sub {
     }
 
     /// Whether the history stays as good without that one call.
-    fn changes_nothing(&self, call: &Call) -> bool {
+    fn changes_nothing(&self, call: &Call, rules: &Rules) -> bool {
         match (&call.act, &call.outcome) {
             (Act::Peek | Act::Reap, _) | (_, Outcome::Refused(_)) => true,
-            // Where its owner holds a lease, expiry may have moved by it.
-            (Act::Claim { owner, .. }, Outcome::Ok(Got::Null)) => !self.calls.iter().any(|other| {
-                matches!(&other.act, Act::Claim { owner: holder, .. } if holder == owner)
-                    && !matches!(other.outcome, Outcome::Ok(Got::Null) | Outcome::Refused(_))
-                    && Some(other.sent.order) < call.answered.map(|stamp| stamp.order)
-            }),
+            (Act::Claim { owner, .. }, Outcome::Ok(Got::Null)) => {
+                !self.may_hold(owner, call, rules)
+            }
             _ => false,
         }
+    }
+
+    /// Whether the owner may hold a lease during the call: then its expiry may have moved by it.
+    fn may_hold(&self, owner: &str, call: &Call, rules: &Rules) -> bool {
+        let until = call.answered.map_or(u64::MAX, |stamp| stamp.order);
+        let earlier = |other: &&Call| other.sent.order < until && other.sent != call.sent;
+        self.calls.iter().filter(earlier).any(|other| {
+            let (Act::Claim { owner: by, ttl_ms, .. } | Act::Renew { owner: by, ttl_ms, .. }) =
+                &other.act
+            else {
+                return false;
+            };
+            let Some(answered) = other.answered else { return by == owner };
+            let end_ms = answered.ms.saturating_add(ttl_ms + rules.granularity_ms + 1);
+            let ended = match &other.outcome {
+                Outcome::Ok(Got::Delivery { lease, .. }) => self.has_ended(lease, call),
+                Outcome::Refused(_) => true,
+                Outcome::Ok(_) | Outcome::Unknown => false,
+            };
+            by == owner && !ended && call.sent.ms < end_ms
+        })
+    }
+
+    /// Whether the lease's holder had surely ended it before the call was sent.
+    fn has_ended(&self, lease: &str, call: &Call) -> bool {
+        self.calls.iter().any(|other| {
+            let ends = match (&other.act, &other.outcome) {
+                (Act::Ack { .. }, Outcome::Ok(Got::Count(count))) => *count > 0.0,
+                (Act::Release { .. }, Outcome::Ok(_)) => true,
+                _ => false,
+            };
+            let before = other.answered.is_some_and(|stamp| stamp.order < call.sent.order);
+            ends && before && lease_of(other) == Some(lease)
+        })
     }
 
     /// The history without these units and all that goes with them; `None` where that cannot be told.

@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use storeproof_contract::backend::Clock;
-//! use storeproof_contract::mailbox::history::{Rules, State};
+//! use storeproof_contract::mailbox::history::{Rules, State, advance};
 //!
-//! let states = vec![State::new(Rules::new(Clock::Caller, 1))];
+//! let mut states = vec![State::new(Rules::new(Clock::Caller, 1))];
 //! let calls: Vec<storeproof_contract::mailbox::history::Call> = Vec::new();
 //! for call in &calls {
-//!     let next: Vec<State> = states.iter().flat_map(|state| state.step(call)).collect();
-//!     assert!(!next.is_empty(), "no state allows this answer: see `blame`");
+//!     states = advance(&states, call);
+//!     assert!(!states.is_empty(), "no state allows this answer: see `blame`");
 //! }
 //! ```
 
@@ -21,6 +21,9 @@ use crate::mailbox::delivery::Sent;
 use crate::mailbox::store::SEQ_MAX;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The most states in which one answer is explained by calls without an answer.
+const EXPLAINING_STEPS_MAX: u64 = 20_000;
 
 /// One state that the contract allows a box to be in, after the calls so far. A new box is empty.
 ///
@@ -222,7 +225,8 @@ impl State {
     /// The states after `op`, which shows nothing that the ledger does not know.
     fn explained(&self, op: &Op, call: &Call) -> Vec<Self> {
         let maybes: Vec<Op> = self.open.iter().map(|open| open.op).collect();
-        let ways = self.reader.ledger.ways(&self.core, op, &maybes, &|_| true, op.answered.order);
+        let (all, before, mut steps) = (|_| true, op.answered.order, EXPLAINING_STEPS_MAX);
+        let ways = self.reader.ledger.ways(&self.core, op, &maybes, &all, before, &mut steps);
         let Some(ways) = ways else { return vec![Self { undecided: true, ..self.clone() }] };
         ways.into_iter().map(|way| self.after(op, call, &way)).collect()
     }
@@ -266,6 +270,18 @@ impl State {
             && self.open == other.open
             && self.reader.ledger.seqs == other.reader.ledger.seqs
     }
+}
+
+/// Every state that one of `states` allows after this answer, each once; none where all forbid it.
+#[must_use]
+pub fn advance(states: &[State], call: &Call) -> Vec<State> {
+    let mut found: Vec<State> = Vec::new();
+    for next in states.iter().flat_map(|state| state.step(call)) {
+        if !found.iter().any(|known| known.is_same(&next)) {
+            found.push(next);
+        }
+    }
+    found
 }
 
 /// Which clause `call` breaks, which no state of `states` allows, and how. The first state speaks: all

@@ -112,7 +112,7 @@ impl Search<'_> {
         if self.first() == end {
             return Found::Order;
         }
-        if self.expand().is_none() {
+        if self.expand(steps).is_none() {
             return Found::TooMuch;
         }
         loop {
@@ -136,7 +136,7 @@ impl Search<'_> {
                 continue;
             }
             level = self.choices.len();
-            if self.expand().is_none() {
+            if self.expand(steps).is_none() {
                 return Found::TooMuch;
             }
         }
@@ -157,7 +157,7 @@ impl Search<'_> {
 
     /// Collects what may come next in the present state, the best last. `None` where a single answer has
     /// too many explanations.
-    fn expand(&mut self) -> Option<()> {
+    fn expand(&mut self, steps: &mut u64) -> Option<()> {
         let before = self.collect();
         let level = self.choices.len();
         let (used_at, ledger) = (&self.used_at, &self.boxed.ledger);
@@ -171,7 +171,15 @@ impl Search<'_> {
                 self.choices.push(Choice { op: at, core: self.core, used: Vec::new() });
                 return Some(());
             }
-            for way in ledger.ways(&self.core, op, &self.boxed.maybes, &free, before)? {
+            if self.boxed.maybes.is_empty() {
+                for core in ledger.step(&self.core, op).into_iter().flatten() {
+                    if self.leaves_a_way(op, &core) {
+                        self.choices.push(Choice { op: at, core, used: Vec::new() });
+                    }
+                }
+                continue;
+            }
+            for way in ledger.ways(&self.core, op, &self.boxed.maybes, &free, before, steps)? {
                 if self.leaves_a_way(op, &way.core) {
                     self.choices.push(Choice { op: at, core: way.core, used: way.used });
                 }
@@ -305,20 +313,20 @@ impl Search<'_> {
 impl Kind {
     /// The place in the ledger from which on it shows messages.
     fn shows_from(&self) -> Option<u32> {
-        match *self {
-            Self::Delivery { from, .. } => Some(from),
-            Self::Peeked { from, len } if len > 0 => Some(from),
-            _ => None,
+        if let Self::Delivery { from, len, .. } | Self::Peeked { from, len } = *self
+            && len > 0
+        {
+            return Some(from);
         }
+        None
     }
 
     /// The lease without which it cannot come.
     fn needs(&self) -> Option<u32> {
-        match *self {
-            Self::Acked { lease, count, .. } if count > 0 => Some(lease),
-            Self::Released { lease, .. } | Self::Renewed { lease, .. } => Some(lease),
-            _ => None,
+        if let Self::Released { lease, .. } | Self::Renewed { lease, .. } = *self {
+            return Some(lease);
         }
+        if let Self::Acked { lease, count: 1.., .. } = *self { Some(lease) } else { None }
     }
 
     /// Whether the op, where it changes nothing now, never changes anything: then it may come at once.
