@@ -2,7 +2,7 @@
 //! every other, with references to any earlier step. Same operations, same judge.
 
 use proptest::prelude::*;
-use proptest::strategy::{NewTree, ValueTree};
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine;
 use storeproof::explore::script::{Act, LeaseRef, Script, SeqRef, Span, Step, StepId, Until};
@@ -77,7 +77,8 @@ fn untils(claims: Vec<StepId>) -> BoxedStrategy<Until> {
         return span.boxed();
     }
     let claim = proptest::sample::select(claims);
-    prop_oneof![span, claim.clone().prop_map(Until::Past), claim.prop_map(Until::JustBefore)].boxed()
+    prop_oneof![span, claim.clone().prop_map(Until::Past), claim.prop_map(Until::JustBefore)]
+        .boxed()
 }
 
 impl ReferenceStateMachine for Mailbox {
@@ -95,20 +96,30 @@ impl ReferenceStateMachine for Mailbox {
         let body = format!("m{}", known.steps + 1);
         let bodies = prop_oneof![3 => Just(body), 1 => "[ -~]{1,1024}"];
         let act = prop_oneof![
-            (of(), bodies, 1u32..6)
-                .prop_map(|(of, body, times)| Act::Append {
-                    of,
-                    body: if times > 1 { body.chars().take(900).collect() } else { body },
-                    times
-                }),
-            (of(), owner(), spans(), maxes())
-                .prop_map(|(of, owner, ttl, max)| Act::Claim { of, owner, ttl, max }),
+            (of(), bodies, 1u32..6).prop_map(|(of, body, times)| Act::Append {
+                of,
+                body: if times > 1 { body.chars().take(900).collect() } else { body },
+                times
+            }),
+            (of(), owner(), spans(), maxes()).prop_map(|(of, owner, ttl, max)| Act::Claim {
+                of,
+                owner,
+                ttl,
+                max
+            }),
             (of(), owner(), lease(), seqs(known.claims.clone(), known.appends.clone()))
                 .prop_map(|(of, owner, lease, up_to)| Act::Ack { of, owner, lease, up_to }),
-            (of(), owner(), lease())
-                .prop_map(|(of, owner, lease)| Act::Release { of, owner, lease }),
-            (of(), owner(), lease(), spans())
-                .prop_map(|(of, owner, lease, ttl)| Act::Renew { of, owner, lease, ttl }),
+            (of(), owner(), lease()).prop_map(|(of, owner, lease)| Act::Release {
+                of,
+                owner,
+                lease
+            }),
+            (of(), owner(), lease(), spans()).prop_map(|(of, owner, lease, ttl)| Act::Renew {
+                of,
+                owner,
+                lease,
+                ttl
+            }),
             of().prop_map(|of| Act::Peek { of }),
             of().prop_map(|of| Act::Drop { of }),
             Just(Act::Reap),
@@ -146,7 +157,7 @@ impl Plain {
     /// The script of the next case.
     pub fn script(&mut self) -> Script {
         let strategy = Mailbox::sequential_strategy(1..STEPS_MAX);
-        let tree: NewTree<_> = strategy.new_tree(&mut self.runner);
+        let tree = strategy.new_tree(&mut self.runner);
         let (_, asked, _) = tree.expect("nothing is filtered").current();
         let steps = (1..).zip(asked).map(|(id, asked)| Step {
             id,

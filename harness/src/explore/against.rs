@@ -51,9 +51,11 @@ impl Names {
             let of = &told.call.of.handle.0;
             words.push(match &told.call.outcome {
                 Outcome::Ok(Got::Seq(seq)) => {
+                    let rises = self.seqs.keys().all(|(known, last)| known != of || last < seq);
                     let name = format!("message {n} of step {step}");
                     self.seqs.insert((of.clone(), *seq), name);
-                    "a receipt".to_owned()
+                    let how = if rises { "above" } else { "not above" };
+                    format!("a receipt {how} all earlier ones")
                 }
                 Outcome::Ok(Got::Null) => "null".to_owned(),
                 Outcome::Ok(Got::Delivery { lease, messages }) => {

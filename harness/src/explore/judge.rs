@@ -2,7 +2,9 @@
 //! where calls overlapped, by the search for an order.
 
 use std::collections::BTreeMap;
-use storeproof_contract::mailbox::history::{Act, Call, Got, Outcome, Rules, State, blame};
+use storeproof_contract::mailbox::history::{
+    Act, Call, Got, Outcome, Rules, State, advance, blame,
+};
 use storeproof_contract::mailbox::store::Address;
 
 /// An answer that the contract forbids.
@@ -68,7 +70,7 @@ impl Judge {
         }
         let fresh = || vec![State::new(self.rules.clone())];
         let states = self.boxes.entry(call.of.clone()).or_insert_with(fresh);
-        let next: Vec<State> = states.iter().flat_map(|state| state.step(call)).collect();
+        let next = advance(states, call);
         if next.is_empty() {
             let blame = blame(states, call);
             return Err(Violation {

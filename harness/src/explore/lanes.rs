@@ -7,12 +7,12 @@ use super::script::{Step, StepId};
 use super::terms::Terms;
 use serde_json::Value as Json;
 use std::sync::{Arc, Mutex};
-use storeproof_contract::backend::Side;
 use storeproof_contract::call::{Answer, Fault, FaultKind};
-use storeproof_contract::mailbox::history::{
-    self, Call, Limits, Rules, Stamp, Verdict, When, check,
-};
+use storeproof_contract::mailbox::history::{Call, Limits, Rules, Stamp, Verdict, When, check};
 use storeproof_contract::race::Lane;
+
+/// How wide a drawing may be.
+const DRAWING_CHARS_MAX: usize = 100;
 
 /// Makes the calls of one lane, each from what all lanes were answered so far.
 pub(super) struct Worker {
@@ -82,7 +82,7 @@ pub(super) fn judge(told: &[Told], rules: &Rules) -> End {
             kind: kind_of(&found.calls[found.bad]),
             promised: found.blame.promised.clone(),
             seen: found.blame.seen.clone(),
-            drawing: Some(drawing(&found)),
+            drawing: Some(found.lanes().text(DRAWING_CHARS_MAX)),
         })),
     }
 }
@@ -90,23 +90,4 @@ pub(super) fn judge(told: &[Told], rules: &Rules) -> End {
 /// The same where there were overlaps at all.
 pub(super) fn judge_if(overlapped: bool, told: &[Told], rules: &Rules) -> Option<End> {
     overlapped.then(|| judge(told, rules))
-}
-
-/// The calls that cannot stand together, with the places in the run's order between which each happened.
-fn drawing(found: &history::Violation) -> String {
-    let mut lines = Vec::new();
-    for (at, call) in found.calls.iter().enumerate() {
-        let answered = call.answered.map_or("…".to_owned(), |at| at.order.to_string());
-        let process = u8::try_from(call.process).unwrap_or(u8::MAX);
-        let lane = if call.lane == 0 { String::new() } else { format!(" lane {}", call.lane) };
-        let mark = if at == found.bad { "  <- no order allows this" } else { "" };
-        lines.push(format!(
-            "{:>4}-{answered:<4} {}{lane}: {} -> {}{mark}",
-            call.sent.order,
-            Side(process).letter(),
-            call.asked(),
-            call.came()
-        ));
-    }
-    lines.join("\n")
 }
