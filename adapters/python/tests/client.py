@@ -45,6 +45,8 @@ class Child:
             stderr=subprocess.PIPE,
             cwd="/",
             env={**inherited, "TMPDIR": self._scratch.name, **environment},
+            # Whoever runs the tests in the background may have had SIGINT ignored, and children inherit it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._stderr: list[bytes] = []
