@@ -351,3 +351,61 @@ fn seq_in(method: &str, seq: &Json) -> Result<u64, Fault> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{INTERNAL, RpcError};
+    use serde_json::json;
+
+    fn read(method: &str, params: &Json, answer: &Answer) -> Result<Call, Fault> {
+        let stamp = |order| Stamp { order, ms: 7 };
+        let when = When { sent: stamp(1), answered: Some(stamp(2)), lane: 0, process: 0 };
+        Call::read(method, params, answer, when)
+    }
+
+    fn kind(method: &str, params: &Json, answer: &Answer) -> FaultKind {
+        read(method, params, answer).expect_err("a fault").kind
+    }
+
+    #[test]
+    fn a_call_is_read_from_the_wire() {
+        let params = json!({
+            "store": "s", "scope": "default", "handle": "alpha", "owner": "ann", "ttlMs": 50,
+            "max": 2, "now": 7,
+        });
+        let delivered = json!({ "lease": "l", "messages": [{ "seq": 3.0, "body": null }] });
+        let call = read("mailbox/claim", &params, &Answer::Result(delivered)).expect("a call");
+        assert_eq!(call.asked(), "ann claims 2 for 50 ms");
+        assert_eq!(call.came(), "l [#3 null]");
+        let call = read("mailbox/claim", &params, &Answer::Result(Json::Null)).expect("a call");
+        assert_eq!(call.outcome, Outcome::Ok(Got::Null));
+        let refusal = Answer::Error(RpcError::refused("lease_not_held", "no"));
+        let call = read("mailbox/claim", &params, &refusal).expect("a call");
+        assert_eq!(call.outcome, Outcome::Refused("lease_not_held".to_owned()));
+        let hung = Answer::Fault(Fault::new(FaultKind::Deadline, "5 s"));
+        let call = read("mailbox/claim", &params, &hung).expect("a call");
+        assert_eq!((call.outcome, call.answered), (Outcome::Unknown, None));
+    }
+
+    #[test]
+    fn what_has_not_the_form_is_a_fault() {
+        let of = json!({ "store": "s", "scope": "default", "handle": "alpha", "now": 7 });
+        let result = |value: Json| Answer::Result(value);
+        assert_eq!(kind("mailbox/peek", &of, &result(json!({}))), FaultKind::BadForm);
+        assert_eq!(
+            kind("mailbox/drop", &of, &result(json!({ "dropped": "1" }))),
+            FaultKind::BadForm
+        );
+        assert_eq!(kind("mailbox/claim", &of, &result(Json::Null)), FaultKind::Bench);
+        assert_eq!(kind("store/open", &of, &result(Json::Null)), FaultKind::Bench);
+        let error = RpcError { code: INTERNAL, message: "disk".to_owned(), data: None };
+        assert_eq!(kind("mailbox/drop", &of, &Answer::Error(error)), FaultKind::Errored);
+        let mut append = of.clone();
+        append["body"] = json!("a");
+        for seq in [json!(1.5), json!("1"), json!(-1)] {
+            let answer = result(json!({ "seq": seq }));
+            assert_eq!(kind("mailbox/append", &append, &answer), FaultKind::BadForm);
+        }
+    }
+}

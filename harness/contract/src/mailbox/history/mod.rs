@@ -15,6 +15,7 @@ mod reading;
 mod relation;
 mod shrink;
 mod spec;
+mod unanswered;
 mod wgl;
 
 pub use act::{Act, Call, Got, Outcome, Rules, Stamp, When};

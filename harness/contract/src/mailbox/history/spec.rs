@@ -15,7 +15,8 @@
 use super::act::{Act, Call, Got, Outcome, Rules};
 use super::blame::{Blame, Past, blame_for};
 use super::reading::Reader;
-use super::relation::{Core, Kind, Maybe, Op, Way};
+use super::relation::{Core, Kind, Maybe, Op};
+use super::unanswered::Way;
 use crate::json::{Json, same};
 use crate::mailbox::delivery::Sent;
 use crate::mailbox::store::SEQ_MAX;
