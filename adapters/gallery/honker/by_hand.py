@@ -247,30 +247,6 @@ def rest_stays_claimed(db: honker.Database) -> bool:
     return held == [1, 2, 3] and fenced and acked == 1 and nothing and left_claimed(queue, 2, 3)
 
 
-@shows("mailbox/cross-process/reap-keeps-peer-appends")
-def reap_keeps_peer_appends(db: honker.Database) -> bool:
-    queue = box(db, "alpha", "old1 old2 old3 old4")
-    claim(queue, "ann")
-    told("ack_batch([1, 2], 'ann')", queue.ack_batch([1, 2], "ann"))
-    with Peer(db, "alpha") as peer:
-        there = []
-        for body in ("m1", "m2", "m3"):
-            told("sweep_expired()", queue.sweep_expired())
-            there.append(peer.call("enqueue", body))
-    return claim(queue, "bob") == there and left_claimed(queue, 3, 4)
-
-
-@shows("mailbox/cross-process/kill-mid-reap")
-def kill_mid_reap(db: honker.Database) -> bool:
-    queue = box(db, "alpha", "m1 m2 m3 m4")
-    claim(queue, "ann")
-    told("ack_batch([1, 2], 'ann')", queue.ack_batch([1, 2], "ann"))
-    with Peer(db, "alpha") as peer:
-        peer.call("sweep_expired")
-        peer.kill()
-    return claim(queue, "bob") == [] and left_claimed(queue, 3, 4)
-
-
 @shows("mailbox/cross-process/reopen-across", "mailbox/cross-process/linearizable")
 def reopen_across(db: honker.Database) -> bool:
     queue = box(db, "alpha", "m1 m2")
