@@ -50,11 +50,6 @@ class Peer:
         self._child.stdin.flush()
         return told(f"there: {method}{arguments}", json.loads(self._child.stdout.readline()))
 
-    def kill(self) -> None:
-        self._child.kill()
-        self._child.wait()
-        print(f"    kill -9 {self._child.pid}")
-
     def __enter__(self) -> Peer:
         return self
 
