@@ -2,6 +2,7 @@
 
 mod support;
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use storeproof_contract::suite::{clauses, mutants};
 use storeproof_reference_stores::bundled;
@@ -288,7 +289,13 @@ fn a_seed_decides_the_run() {
         let id = "mailbox/tenancy/keys-injective";
         let run = certify(&["--clause", id, "--seed", seed, "--", &wrong_store, "keys-lowercased"]);
         assert_eq!(run.status, 1, "{}", run.stdout);
-        run.row(id)["steps"].to_string()
+        // Where the storage lies is another place in each run.
+        let mut steps = run.row(id)["steps"].as_array().expect("steps").clone();
+        for step in &mut steps {
+            step["params"]["location"] = Value::Null;
+            step["answer"]["result"]["location"] = Value::Null;
+        }
+        steps
     };
     assert_eq!(steps("11"), steps("11"));
 }

@@ -15,8 +15,9 @@ use storeproof_contract::sim::Make;
 use storeproof_contract::subject::{Opened, Reply, Store, StoreError, Subject};
 use storeproof_contract::world::{Clockwork, Gap, World};
 
-/// How long a gap lasts: long enough for another process to act in it.
-const GAP: Duration = Duration::from_millis(2);
+/// The longest gap, in microseconds: long enough for another process to act in it. Each is drawn, so
+/// that two processes do not fall into step.
+const GAP_US_MAX: u64 = 4_000;
 
 /// The storage that is locked.
 type Held = Arc<Mutex<Option<Locked>>>;
@@ -35,15 +36,17 @@ pub fn subject(make: Make) -> Box<dyn Subject> {
         Arc::new(move || {
             // A failure here would be one of the test's own machine; the store then answers from memory.
             let _ = let_go(&held).and_then(|locked| {
-                std::thread::sleep(GAP);
+                std::thread::sleep(Duration::from_micros(fastrand::u64(..GAP_US_MAX)));
                 locked.map_or(Ok(()), |Locked { name, state, .. }| take(&held, &name, state))
             });
             Gap::Over
         })
     };
     let prefix = std::env::temp_dir().join(format!("wrong-{}", std::process::id()));
-    let world =
-        World::new(Clockwork::Caller).with_gap(in_gap).with_prefix(&prefix.to_string_lossy());
+    let world = World::new(Clockwork::Caller)
+        .with_gap(in_gap)
+        .with_processes_from(u64::from(std::process::id()))
+        .with_prefix(&prefix.to_string_lossy());
     Box::new(Shared { inner: make(world.clone()), world, held })
 }
 
