@@ -240,13 +240,13 @@ fn markup_is_ours(page: &str) -> String {
     quick_xml::escape::unescape(&text).expect("our entities").into_owned()
 }
 
-const TAGS: [&str; 38] = [
+const TAGS: [&str; 43] = [
     "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "section",
     "strong", "span", "code", "ul", "li", "ol", "div", "table", "thead", "tbody", "tr", "th", "td",
     "input", "label", "button", "output", "header", "a", "details", "summary", "pre", "bdi",
-    "script", "em", "br",
+    "script", "em", "br", "svg", "g", "rect", "line", "text",
 ];
-const ATTRIBUTES: [&str; 22] = [
+const ATTRIBUTES: [&str; 32] = [
     "lang",
     "charset",
     "http-equiv",
@@ -269,6 +269,16 @@ const ATTRIBUTES: [&str; 22] = [
     "data-do",
     "aria-label",
     "aria-hidden",
+    "width",
+    "height",
+    "viewBox",
+    "x",
+    "y",
+    "x1",
+    "x2",
+    "y1",
+    "y2",
+    "rx",
 ];
 
 fn check_tag(tag: &str) {

@@ -59,7 +59,7 @@ fn picture(html: &mut Html, lanes: &Lanes, moments: usize) {
         ] {
             attribute(html, name, value);
         }
-        html.raw("/>\n");
+        html.raw("></line>\n");
     }
     for (number, row) in (1..).zip(&lanes.rows) {
         bar(html, row, number, moments);
@@ -78,7 +78,7 @@ fn bar(html: &mut Html, row: &LaneCall, number: usize, moments: usize) {
     attribute(html, " x=\"", x + 8);
     attribute(html, " y=\"", y + 4);
     attribute(html, " height=\"", (end - row.start.min(end)) * MOMENT + MOMENT - 8);
-    html.raw("/>\n");
+    html.raw("></rect>\n");
     words(html, "asked", x + 26, y + 16, &format!("{number}. {}", row.label));
     if let Some(end) = row.end {
         let y = HEAD + end * MOMENT + if end == row.start { 30 } else { 16 };
